@@ -1,0 +1,28 @@
+# Outside libraries, each as pkg::NAME. A missing one is reported with the Debian package that brings it, all at once.
+find_package(PkgConfig REQUIRED)
+set(TT_MISSING_PACKAGES "")
+
+macro(tt_package name module debian)
+    pkg_check_modules(PKG_${name} QUIET IMPORTED_TARGET GLOBAL ${module})
+    if(PKG_${name}_FOUND)
+        add_library(pkg::${name} ALIAS PkgConfig::PKG_${name})
+    else()
+        list(APPEND TT_MISSING_PACKAGES ${debian})
+    endif()
+endmacro()
+
+tt_package(yaml yaml-0.1 libyaml-dev)
+tt_package(sqlite sqlite3 libsqlite3-dev)
+tt_package(zlib zlib zlib1g-dev)
+tt_package(lzma liblzma liblzma-dev)
+tt_package(gsl gsl libgsl-dev)
+tt_package(jansson jansson libjansson-dev)
+tt_package(hwloc hwloc libhwloc-dev)
+tt_package(cmocka cmocka libcmocka-dev)
+tt_package(lapacke lapacke liblapacke-dev)
+tt_package(openblas openblas libopenblas-dev)
+
+if(TT_MISSING_PACKAGES)
+    list(JOIN TT_MISSING_PACKAGES " " TT_MISSING_TEXT)
+    message(FATAL_ERROR "Missing Debian packages: apt-get install ${TT_MISSING_TEXT}  (./quickstart does it for you)")
+endif()

@@ -1,0 +1,45 @@
+// Threads (pthreads, which the thread sanitizer understands) and the one blocking primitive of the
+// project: an event that is waited for with a bounded spin and then a futex.
+#ifndef TT_CORE_THREAD_H
+#define TT_CORE_THREAD_H
+
+#include "tt/core_status.h"
+#include <pthread.h>
+#include <stdint.h>
+
+typedef struct tt_thread {
+    pthread_t handle;
+    int running;
+} tt_thread;
+
+// Starts a thread named `name` (at most 15 bytes are shown). Join with tt_thread_join; the starter
+// joins.
+TT_NODISCARD tt_status tt_thread_start(
+    tt_thread *thread, const char *name, void *(*body)(void *self), void *self, tt_error *err);
+void tt_thread_join(tt_thread *thread);
+// Pins the calling thread to one processor (index into the processors this process may use, modulo
+// their number), or to all of them with -1. TT_UNSUPPORTED when the system refuses.
+tt_status tt_thread_pin(int processor_index);
+// Processors this process may run on; at least 1.
+int tt_thread_processor_count(void);
+// Lowers the calling thread's priority below the trainers' (nice value), for work that must not get
+// in their way.
+void tt_thread_set_background(void);
+
+// A counter one waits on. The word only grows; waiters pass what they last saw. thread [any]
+typedef struct tt_event {
+    uint32_t word;    // grows with each signal; release in signal, acquire in wait
+    uint32_t waiters; // sleepers, so that a signal without one costs no system call
+} tt_event;
+
+static inline uint32_t
+tt_event_read(const tt_event *event)
+{
+    return __atomic_load_n(&event->word, __ATOMIC_SEQ_CST);
+}
+void tt_event_signal(tt_event *event);
+// Returns once the word differs from `seen`, after at most spin_count pauses and then sleeping, or
+// after timeout_ns (0 = do not sleep). True when it differs.
+int tt_event_wait(tt_event *event, uint32_t seen, uint32_t spin_count, uint64_t timeout_ns);
+
+#endif
