@@ -10,23 +10,54 @@ typedef enum tt_data_layout {
     TT_DATA_DENSE_F32 // floats[row_count][feature_count]
 } tt_data_layout;
 
-// Read-only once loaded, shared by all threads. Owned by whoever opened it; release with tt_dataset_close.
+// Read-only once loaded, shared by all threads. Owned by whoever opened it; release with
+// tt_dataset_close.
 typedef struct tt_dataset {
     tt_data_layout layout;
     uint64_t row_count;
-    uint32_t feature_count; // indices are below this
-    uint64_t nonzero_count; // sparse: stored entries; dense: row_count * feature_count
-    uint32_t class_count;   // distinct labels (0 when labels are real-valued targets)
-    double class_label[256];// the label as written in the file, ascending, for class 0 .. class_count - 1 (class_count <= 256)
-    uint16_t *label;        // class index per row, [row_count]
-    uint64_t *row_begin;    // sparse, [row_count + 1]
-    uint32_t *index;        // sparse, 0-based, increasing within a row, [nonzero_count]
-    float *value;           // sparse, [nonzero_count]; NULL when every value is 1
-    uint8_t *bytes;         // dense u8
-    float *floats;          // dense f32
-    float scale;            // dense u8
+    uint32_t feature_count;  // indices are below this
+    uint64_t nonzero_count;  // sparse: stored entries; dense: row_count * feature_count
+    uint32_t class_count;    // distinct labels (0 when labels are real-valued targets)
+    double class_label[256]; // the label as written in the file, ascending, for class 0 ..
+                             // class_count - 1 (class_count <= 256)
+    uint16_t *label;         // class index per row, [row_count]
+    uint64_t *row_begin;     // sparse, [row_count + 1]
+    uint32_t *index;         // sparse, 0-based, increasing within a row, [nonzero_count]
+    float *value;            // sparse, [nonzero_count]; NULL when every value is 1
+    uint8_t *bytes;          // dense u8
+    float *floats;           // dense f32
+    float scale;             // dense u8
 } tt_dataset;
 
+// Release; NULL is fine. thread [any], once nobody reads the data any more.
 void tt_dataset_close(tt_dataset *data);
+
+// What to read. Zeros are the defaults.
+typedef struct tt_data_spec {
+    const char *format;     // a name of tt_data_format_name: "libsvm" or "idx"
+    const char *path;       // plain, gzip or xz, told by the first bytes and not by the name
+    const char *labels;     // idx: the file of labels; NULL for other formats
+    uint32_t feature_count; // 0 = from the data; else indices beyond it are errors
+    int threads;            // parsers; 0 = as many as processors. The result does not depend on it
+    const tt_dataset *like; // for a test set: classes and width are those of the training set,
+                            // NULL for training data. Borrowed for the call
+} tt_data_spec;
+
+// Reads a whole data set. A value is the decimal rounded to double, then to float. Without `like`,
+// the classes are the distinct labels in ascending order, at least 2 and at most 256 of them.
+//
+// errors   the first one in file order, whatever the number of threads, with its place
+//          ("file:line:column" for text, "file: byte offset" for IDX and compressed data):
+//          TT_SYNTAX malformed; TT_RANGE an index, value or label out of range; TT_INVALID the data
+//          cannot be trained on (no rows, one label value, the wrong format name); TT_NOTFOUND,
+//          TT_IO the file cannot be read; TT_CORRUPT compressed data damaged or truncated;
+//          TT_UNSUPPORTED a compression that is not read; TT_NOMEM
+// owns     `*out` belongs to the caller, release with tt_dataset_close; NULL on failure
+// memory   at peak the final arrays plus a few MiB a thread (and the longest line)
+// thread   [control]; starts `threads - 1` threads and joins them
+TT_NODISCARD tt_status tt_dataset_open(const tt_data_spec *spec, tt_dataset **out, tt_error *err);
+
+// The formats by name, for messages and help; NULL when `format_index` is past the last.
+const char *tt_data_format_name(size_t format_index);
 
 #endif
