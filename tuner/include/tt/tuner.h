@@ -1,0 +1,216 @@
+// tuner: finds faster settings for a job while it runs. This header is the online tuning manager:
+// it watches windows of iterations through the estimator, models seconds per iteration with a
+// Gaussian process, and tells the job when to switch to which setting and why. Its parts are
+// tt/tuner_gp.h (the model) and tt/tuner_search.h (expected improvement and its maximum).
+//
+// The manager is a state machine: no clock, no thread, no files. The same seed, space and sequence
+// of calls give byte-equal proposals. The job calls step every 10 to 50 ms from one thread; what
+// step decides is returned as an action.
+//
+// Caveats: step may take up to about 20 ms when it fits the model; never call it from a training
+// thread. An iteration is one minibatch gradient that reached the servers: a push that merges m of
+// them should be told to the estimator as m samples of cycle / m, or merging would look like
+// slowness. Not thread safe: one owner.
+//
+// A job's loop, in order:
+//     tt_tuner_begin(tuner, now, generation)              training starts under the start setting
+//     (setting 0) for each tick: tt_estimator_add(...) for the drained samples;
+//     tt_tuner_step(tuner, &view, &action)
+//         if action.kind == TT_TUNER_SWITCH: publish it, then tt_tuner_applied(...), or
+//         tt_tuner_refused(...) when the transition has ended: tt_tuner_reconfigured(...)
+//     tt_tuner_end(tuner, now)                            closes the last window
+#ifndef TT_TUNER_H
+#define TT_TUNER_H
+
+#include "tt/core.h"
+#include "tt/estimator.h"
+#include "tt/knobs.h"
+
+// What the Gaussian process sees besides the setting (docs: tuner, "The model").
+typedef enum tt_tuner_model {
+    TT_TUNER_MODEL_SUM = 0, // setting + stage of the job + a little of both together
+    TT_TUNER_MODEL_TIME,    // setting only
+    TT_TUNER_MODEL_PRODUCT, // the stage as one more input
+} tt_tuner_model;
+
+typedef enum tt_tuner_phase {
+    TT_TUNER_IDLE = 0, // before begin
+    TT_TUNER_START,    // measuring the start setting and the initial points
+    TT_TUNER_EXPLORE,  // trying what the model proposes
+    TT_TUNER_SETTLED,  // in the best known setting; proposals are rare
+    TT_TUNER_OFF,      // not tuning: disabled, nothing to tune, or nothing can pay any more
+} tt_tuner_phase;
+
+typedef enum tt_tuner_action_kind { TT_TUNER_NONE = 0, TT_TUNER_SWITCH } tt_tuner_action_kind;
+
+typedef enum tt_tuner_decision {
+    TT_TUNER_STAY = 0, // nothing is worth a move
+    TT_TUNER_TRY,      // a setting not seen before
+    TT_TUNER_MOVE,     // to a setting already tried: the best known one
+    TT_TUNER_ABANDON,  // a trial broken off early, back to the best known setting
+    TT_TUNER_HELD,     // something is worth trying, but the guard forbids it now
+    TT_TUNER_QUIT,     // tuning ends: nothing can pay any more
+} tt_tuner_decision;
+
+enum { TT_TUNER_REASON_MAX = 256, TT_TUNER_CLASSES = 4 };
+
+typedef struct tt_tuner_options {
+    int enabled; // 0: the manager only measures and never proposes
+    tt_tuner_model model;
+    uint32_t initial_settings; // points of the start phase besides the start setting; 0 = by the
+                               // cost of a switch: 10, 5 or 2
+    uint32_t window;           // iterations in a full window; 0 = tt_est_full_window(workers)
+    double guard;              // never slower than (1 + guard) x the start setting; 0 = 0.10
+    uint64_t seed;
+    uint32_t
+        nodes; // all nodes of the job, for the share that works; 0 = as many as workers_of(start)
+    double budget_s;     // wall time the job may take in all (stop.max_time); 0 = unlimited
+    double window_s_min; // a window lasts at least this long; 0 = 0.05
+    // Seconds a switch loses, by class (flags of tt_knob_effect: 0 setting, 1 data, 2 model, 3
+    // both), before any was measured; 0 = 0.002, 0.05, 0.05, 0.1.
+    double switch_s_prior[TT_TUNER_CLASSES];
+    // Settings known to be good from earlier runs of such a job, best first; borrowed during open.
+    const tt_setting *warm;
+    uint32_t warm_count;
+    // Workers under a setting (nodes - servers); NULL = `nodes`. Pure.
+    uint32_t (*workers_of)(void *self, const tt_setting *setting);
+    void *workers_self;
+} tt_tuner_options;
+
+// One finished window, for the run store.
+typedef struct tt_tuner_window_record {
+    uint64_t index;      // 0, 1, ...
+    uint32_t setting_id; // 0 = the start setting, then in order of first use
+    uint64_t generation;
+    const tt_setting *setting; // borrowed for the call
+    tt_tuner_phase phase;
+    double begin_s, end_s;   // job clock
+    double stage;            // of the job at its end, 0 .. 1.2
+    int abandoned;           // broken off: only its time counts
+    int overlaps_fit;        // the model was fitted on the same cores meanwhile
+    int overlaps_transition; // parameters or data were still moving, or it was cut short by a
+                             // switch: no time row
+    tt_est_window estimate;
+} tt_tuner_window_record;
+
+// One proposal: what was considered best, what it should bring, what was decided and why. Reported
+// when it is made (realised_ratio NAN) and again, with the same id, when its first window has shown
+// what it brought.
+typedef struct tt_tuner_proposal {
+    uint64_t id;
+    double now_s;
+    tt_tuner_phase phase;
+    tt_tuner_decision decision;
+    uint32_t setting_id;                 // UINT32_MAX: not tried (yet)
+    uint32_t from_id;                    // setting in force
+    uint32_t best_id;                    // best known setting, the one compared with
+    const tt_setting *setting;           // borrowed for the call
+    double predicted_s;                  // seconds per iteration, median
+    double log_ratio_mean, log_ratio_sd; // log of (time left under it / under the best known one)
+    double ei_s, cost_s;                 // expected seconds saved; seconds it costs to find out
+    double guard_left_s;                 // what the guard still allows to be lost
+    double realised_ratio; // measured: as log_ratio_mean, exponentiated; NAN until known
+    char reason[TT_TUNER_REASON_MAX];
+} tt_tuner_proposal;
+
+// All may be NULL. Called from inside begin, step, applied, refused and end.
+typedef struct tt_tuner_callbacks {
+    void *self;
+    void (*on_window)(void *self, const tt_tuner_window_record *record);
+    void (*on_proposal)(void *self, const tt_tuner_proposal *proposal);
+    void (*on_event)(void *self,
+                     double now_s,
+                     const char *text); // one line for people, worth knowing
+} tt_tuner_callbacks;
+
+// What the job knows at a tick.
+typedef struct tt_tuner_view {
+    double now_s;        // job clock, the one of begin
+    uint64_t generation; // adopted by all nodes
+    int in_transition;   // parameters or training data of the newest generation are still moving
+    uint64_t iterations; // applied since the job began, all of them
+} tt_tuner_view;
+
+typedef struct tt_tuner_action {
+    tt_tuner_action_kind kind;
+    tt_tuner_phase phase;
+    uint64_t proposal; // id
+    uint32_t setting_id;
+    tt_setting setting;
+    char reason[TT_TUNER_REASON_MAX]; // "trying servers 1: expected to save 3.2 s, costs 0.9 s to
+                                      // find out"
+} tt_tuner_action;
+
+typedef struct tt_tuner_summary {
+    tt_tuner_phase phase;
+    uint32_t settings_tried, settings_abandoned, switches, proposals;
+    uint32_t start_done, start_planned; // points of the start phase, for "exploring 5/8"
+    uint32_t current_id, best_id;
+    double start_s, explore_s,
+        settled_s;   // seconds spent in each phase (explore: windows of trials only)
+    double lost_s;   // seconds lost by switching, as told by reconfigured
+    double ledger_s; // elapsed - what the start setting would have taken for the same progress; < 0
+                     // = saved
+    double start_iteration_s,
+        best_iteration_s;           // seconds per iteration, posterior median; NAN until measured
+    char note[TT_TUNER_REASON_MAX]; // why tuning is off, or the last reason
+} tt_tuner_summary;
+
+typedef struct tt_tuner tt_tuner;
+
+// A tuner for one job. `space` and `estimator` are borrowed until close; the tuner calls the
+// estimator's begin and end, the job calls its add. `callbacks` is copied, NULL = none. errors
+// TT_INVALID the start setting is not valid in the space, an option is out of range; TT_NOMEM owns
+// *out, release with tt_tuner_close
+TT_NODISCARD tt_status tt_tuner_open(const tt_space *space,
+                                     tt_estimator *estimator,
+                                     const tt_tuner_options *options,
+                                     const tt_tuner_callbacks *callbacks,
+                                     tt_tuner **out,
+                                     tt_error *err);
+
+// Training starts under the start setting at `generation`. Once.
+void tt_tuner_begin(tt_tuner *tuner, double now_s, uint64_t generation);
+
+// Looks at the job and decides. Fills *action (kind NONE most of the time). While a switch is
+// awaited (after SWITCH, before applied or refused) it only answers NONE. errors TT_NOMEM.
+TT_NODISCARD tt_status tt_tuner_step(tt_tuner *tuner,
+                                     const tt_tuner_view *view,
+                                     tt_tuner_action *action,
+                                     tt_error *err);
+
+// The job has published the switch as `generation`. iterations: applied in the whole job at that
+// moment.
+void tt_tuner_applied(tt_tuner *tuner, uint64_t generation, double now_s, uint64_t iterations);
+
+// The job could not publish it (a knob's prepare refused): the setting is never proposed again.
+void tt_tuner_refused(tt_tuner *tuner, double now_s, const char *why);
+
+// The transition of the last switch has ended. class_flags: flags of tt_knob_effect of the knobs
+// that changed; lost_s: duration of the transition - (iterations done in it) x seconds per
+// iteration after it, floored at 0. Feeds the cost of switching.
+void tt_tuner_reconfigured(
+    tt_tuner *tuner, uint32_t from_id, uint32_t to_id, unsigned class_flags, double lost_s);
+
+// Closes the last window and reports it. After it only the inspection calls and close.
+void tt_tuner_end(tt_tuner *tuner, double now_s, uint64_t iterations);
+
+// The best known setting: tried, with the least posterior median of time left. Returns its id.
+uint32_t tt_tuner_best(const tt_tuner *tuner, tt_setting *out);
+// Setting by id; NULL when there is none. Borrowed until close.
+const tt_setting *tt_tuner_setting(const tt_tuner *tuner, uint32_t setting_id);
+// Posterior of log seconds per iteration of any setting now: mean and s.d.; 0 when nothing is known
+// yet.
+int tt_tuner_predict(const tt_tuner *tuner,
+                     const tt_setting *setting,
+                     double *log_mean,
+                     double *log_sd);
+void tt_tuner_summarize(const tt_tuner *tuner, tt_tuner_summary *out);
+const char *
+tt_tuner_phase_name(tt_tuner_phase phase); // "start", "explore", "settled", "off", "idle"
+const char *tt_tuner_decision_name(
+    tt_tuner_decision decision); // "stay", "try", "move", "abandon", "held", "quit"
+
+void tt_tuner_close(tt_tuner *tuner);
+
+#endif
