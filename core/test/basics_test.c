@@ -4,9 +4,10 @@
 #include "tt/core.h"
 
 // cmocka wants setjmp.h before it
-#include <cmocka.h>
 #include <setjmp.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 static void
 philox_gives_the_published_answers(void **state)

@@ -1,0 +1,369 @@
+// Nodes of one process connected by rings: chunking, reassembly, the bell each node waits for.
+#include "ring.h"
+#include "tt/comm.h"
+#include <string.h>
+
+enum { RING_BYTES = 4 << 20, CHUNK_MIN = 4 << 10, CHUNK_MAX = 1 << 20, CHUNKS_IN_RING = 3 };
+
+// A byte buffer that grows and is kept.
+typedef struct byte_queue {
+    uint8_t *bytes;
+    size_t capacity, begin, end;
+} byte_queue;
+
+// One direction of one pair.
+typedef struct mesh_link {
+    tti_ring ring;
+    // producer
+    byte_queue
+        queue; // whole messages that found the ring full: size word (16 bytes), then the message
+    size_t queue_sent; // bytes of the front message already in the ring
+    int dirty;         // sent since the last flush
+    // consumer
+    byte_queue partial; // a message of several chunks being put together
+} mesh_link;
+
+typedef struct end {
+    _Alignas(64) tt_event bell;
+    _Alignas(64) uint32_t spin;
+    uint32_t chunk_bytes;
+    uint32_t bell_seen;
+    uint32_t next_peer; // receive goes round
+    tt_mesh_counters counters;
+    struct tt_mesh *mesh;
+    uint32_t index;
+} end;
+
+struct tt_mesh {
+    uint32_t node_count;
+    end *ends;
+    mesh_link *links; // [from * node_count + to]
+};
+
+static mesh_link *
+link_at(tt_mesh *mesh, uint32_t from, uint32_t to)
+{
+    return &mesh->links[(size_t)from * mesh->node_count + to];
+}
+
+static void
+count(uint64_t *counter, uint64_t amount)
+{
+    tt_store_relaxed(counter, *counter + amount); // one writer
+}
+
+tt_status
+tt_mesh_open(uint32_t node_count, tt_mesh **out, tt_error *err)
+{
+    *out = NULL;
+    tt_mesh *mesh = tt_mem_zalloc(1, sizeof *mesh);
+    if (mesh == NULL)
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for a mesh of %u nodes",
+                            node_count);
+    mesh->node_count = node_count;
+    mesh->ends = tt_mem_zalloc_vector(node_count, sizeof *mesh->ends);
+    mesh->links = tt_mem_zalloc_vector((size_t)node_count * node_count, sizeof *mesh->links);
+    tt_status status = mesh->ends != NULL && mesh->links != NULL ? TT_OK : TT_NOMEM;
+    for (uint32_t i = 0; status == TT_OK && i < node_count; i++) {
+        mesh->ends[i].mesh = mesh;
+        mesh->ends[i].index = i;
+        for (uint32_t j = 0; status == TT_OK && j < node_count; j++)
+            if (i != j)
+                status = tti_ring_init(&link_at(mesh, i, j)->ring, RING_BYTES);
+    }
+    if (status != TT_OK) {
+        tt_mesh_close(mesh);
+        return tt_error_set(err, TT_NOMEM, NULL, "lower cluster.nodes",
+                            "no memory for the rings of %u nodes", node_count);
+    }
+    for (uint32_t i = 0; i < node_count; i++) {
+        tt_mesh_set_chunk(mesh, i, 64 << 10);
+        tt_mesh_set_spin(mesh, i, 100);
+    }
+    *out = mesh;
+    return TT_OK;
+}
+
+void
+tt_mesh_close(tt_mesh *mesh)
+{
+    if (mesh == NULL)
+        return;
+    for (size_t i = 0; mesh->links != NULL && i < (size_t)mesh->node_count * mesh->node_count;
+         i++) {
+        tti_ring_fini(&mesh->links[i].ring);
+        tt_mem_free(mesh->links[i].queue.bytes);
+        tt_mem_free(mesh->links[i].partial.bytes);
+    }
+    tt_mem_free(mesh->links);
+    tt_mem_free(mesh->ends);
+    tt_mem_free(mesh);
+}
+
+void
+tt_mesh_set_chunk(tt_mesh *mesh, uint32_t node, uint32_t chunk_bytes)
+{
+    uint32_t chunk = TT_MIN(TT_MAX(chunk_bytes, CHUNK_MIN), CHUNK_MAX);
+    mesh->ends[node].chunk_bytes = chunk;
+    for (uint32_t to = 0; to < mesh->node_count; to++)
+        if (to != node)
+            link_at(mesh, node, to)->ring.wrap_limit = CHUNKS_IN_RING * (chunk + 64) & ~63u;
+}
+
+void
+tt_mesh_set_spin(tt_mesh *mesh, uint32_t node, uint32_t spin)
+{
+    mesh->ends[node].spin = spin;
+}
+
+// ---- sending
+// -------------------------------------------------------------------------------------------------------------
+
+static tt_status
+buffer_append(byte_queue *buffer, const void *bytes, size_t size)
+{
+    if (buffer->begin == buffer->end)
+        buffer->begin = buffer->end = 0;
+    if (buffer->end + size > buffer->capacity) {
+        size_t wanted = TT_MAX(2 * buffer->capacity, buffer->end + size + 4096);
+        uint8_t *grown = tt_mem_realloc(buffer->bytes, wanted);
+        if (grown == NULL)
+            return TT_NOMEM;
+        buffer->bytes = grown;
+        buffer->capacity = wanted;
+    }
+    if (size > 0)
+        memcpy(buffer->bytes + buffer->end, bytes, size);
+    buffer->end += size;
+    return TT_OK;
+}
+
+// Copies the next `size` bytes of the spans, of which `skip` are done, to `to`.
+static void
+gather(uint8_t *to, const tt_span *spans, uint32_t span_count, size_t skip, size_t size)
+{
+    for (uint32_t i = 0; i < span_count && size > 0; i++) {
+        if (skip >= spans[i].size) {
+            skip -= spans[i].size;
+            continue;
+        }
+        size_t part = TT_MIN(spans[i].size - skip, size);
+        memcpy(to, (const uint8_t *)spans[i].bytes + skip, part);
+        to += part;
+        size -= part;
+        skip = 0;
+    }
+}
+
+// Puts the message, of which `sent` bytes are in the ring, into the ring as far as there is room;
+// returns the bytes now sent.
+static size_t
+write_chunks(end *from,
+             mesh_link *link,
+             const tt_span *spans,
+             uint32_t span_count,
+             size_t total,
+             size_t sent)
+{
+    while (sent < total) {
+        uint32_t part = (uint32_t)TT_MIN(total - sent, from->chunk_bytes);
+        uint8_t *room = tti_ring_reserve(&link->ring, part);
+        if (room == NULL)
+            break;
+        gather(room, spans, span_count, sent, part);
+        sent += part;
+        tti_ring_commit(&link->ring, part, sent == total ? TTI_RING_LAST : 0);
+        tti_ring_publish(&link->ring);
+        count(&from->counters.chunks, 1);
+    }
+    link->dirty = 1;
+    return sent;
+}
+
+static void
+queue_message(end *from,
+              mesh_link *link,
+              const tt_span *spans,
+              uint32_t span_count,
+              size_t total,
+              size_t sent)
+{
+    count(&from->counters.full, 1);
+    if (link->queue.begin == link->queue.end)
+        link->queue_sent = sent;
+    uint64_t size_word[2] = {total, 0};
+    tt_status status = buffer_append(&link->queue, size_word, sizeof size_word);
+    for (uint32_t i = 0; i < span_count && status == TT_OK; i++)
+        status = buffer_append(&link->queue, spans[i].bytes, spans[i].size);
+    // What is queued is bounded by the requests in flight; without memory for that the process
+    // cannot go on.
+    TT_ASSERT(status == TT_OK);
+    static const uint8_t zero[16] = {0};
+    status = buffer_append(&link->queue, zero, (16 - total % 16) % 16);
+    TT_ASSERT(status == TT_OK);
+}
+
+static void
+send_frame(void *self, uint32_t to, tt_frame *frame, const tt_span *spans, uint32_t span_count)
+{
+    end *from = self;
+    enum { SPANS_MAX = 8 };
+    TT_ASSERT(span_count < SPANS_MAX && to < from->mesh->node_count && to != from->index);
+    tt_span all[SPANS_MAX] = {{frame, sizeof *frame}};
+    size_t total = sizeof *frame;
+    for (uint32_t i = 0; i < span_count; i++) {
+        all[i + 1] = spans[i];
+        total += spans[i].size;
+    }
+    TT_ASSERT(total - sizeof *frame <= TT_FRAME_PAYLOAD_MAX);
+    frame->magic = TT_FRAME_MAGIC;
+    frame->version = TT_FRAME_VERSION;
+    frame->sender = (uint16_t)from->index;
+    frame->payload_bytes = (uint32_t)(total - sizeof *frame);
+    count(&from->counters.frames, 1);
+    count(&from->counters.bytes, total);
+    mesh_link *link = link_at(from->mesh, from->index, to);
+    size_t sent = 0;
+    if (link->queue.begin == link->queue.end)
+        sent = write_chunks(from, link, all, span_count + 1, total, 0);
+    if (sent < total)
+        queue_message(from, link, all, span_count + 1, total, sent);
+}
+
+tt_outbox
+tt_mesh_outbox(tt_mesh *mesh, uint32_t node)
+{
+    return (tt_outbox){&mesh->ends[node], send_frame};
+}
+
+// Moves queued messages into the ring; true when some still wait.
+static int
+drain_queue(end *from, mesh_link *link)
+{
+    while (link->queue.begin < link->queue.end) {
+        uint64_t total;
+        memcpy(&total, link->queue.bytes + link->queue.begin, sizeof total);
+        tt_span span = {link->queue.bytes + link->queue.begin + 16, total};
+        link->queue_sent = write_chunks(from, link, &span, 1, total, link->queue_sent);
+        if (link->queue_sent < total)
+            return 1;
+        link->queue.begin += 16 + ((total + 15) & ~(uint64_t)15);
+        link->queue_sent = 0;
+    }
+    return 0;
+}
+
+void
+tt_mesh_flush(tt_mesh *mesh, uint32_t node)
+{
+    end *from = &mesh->ends[node];
+    for (uint32_t to = 0; to < mesh->node_count; to++) {
+        mesh_link *link = link_at(mesh, node, to);
+        if (link->queue.begin < link->queue.end && drain_queue(from, link)) {
+            // Announce, then look again: the consumer clears the flag after it made room.
+            tt_store_seq(&link->ring.starved, 1u);
+            (void)drain_queue(from, link);
+        }
+        if (link->dirty) {
+            link->dirty = 0;
+            tt_event_signal(&mesh->ends[to].bell);
+        }
+    }
+}
+
+// ---- receiving
+// -----------------------------------------------------------------------------------------------------------
+
+static const uint8_t *
+take_chunk(mesh_link *link, const uint8_t *chunk, uint32_t size, uint32_t flags, size_t *total)
+{
+    if ((flags & TTI_RING_LAST) != 0 && link->partial.end == 0) {
+        *total = size;
+        return chunk;
+    }
+    tt_status status = buffer_append(&link->partial, chunk, size);
+    TT_ASSERT(status == TT_OK); // bounded by the largest message
+    if ((flags & TTI_RING_LAST) == 0)
+        return NULL;
+    *total = link->partial.end;
+    link->partial.end = 0;
+    return link->partial.bytes;
+}
+
+static uint32_t
+receive_from(tt_mesh *mesh,
+             uint32_t node,
+             uint32_t peer,
+             uint32_t limit,
+             void (*handle)(void *self, const tt_frame *frame, const uint8_t *payload),
+             void *self)
+{
+    mesh_link *link = link_at(mesh, peer, node);
+    uint32_t handled = 0;
+    while (handled < limit) {
+        uint32_t size, flags;
+        const uint8_t *chunk = tti_ring_peek(&link->ring, &size, &flags);
+        if (chunk == NULL)
+            break;
+        size_t total;
+        const uint8_t *message = take_chunk(link, chunk, size, flags, &total);
+        if (message != NULL) {
+            TT_DASSERT(tt_frame_check(message, total) == TT_OK);
+            const tt_frame *frame = (const tt_frame *)(const void *)message;
+            handle(self, frame, message + sizeof *frame);
+            handled++;
+        }
+        tti_ring_pop(&link->ring);
+    }
+    // After making room, look whether the producer waits for it (it announces before it looks).
+    tt_fence_seq();
+    if (tt_load_relaxed(&link->ring.starved) != 0 && tt_swap_seq(&link->ring.starved, 0u) != 0)
+        tt_event_signal(&mesh->ends[peer].bell);
+    return handled;
+}
+
+uint32_t
+tt_mesh_receive(tt_mesh *mesh,
+                uint32_t node,
+                uint32_t limit,
+                void (*handle)(void *self, const tt_frame *frame, const uint8_t *payload),
+                void *self)
+{
+    end *me = &mesh->ends[node];
+    me->bell_seen = tt_event_read(&me->bell);
+    uint32_t handled = 0;
+    for (uint32_t i = 0; i < mesh->node_count && handled < limit; i++) {
+        uint32_t peer = me->next_peer;
+        me->next_peer = peer + 1 < mesh->node_count ? peer + 1 : 0;
+        if (peer != node)
+            handled += receive_from(mesh, node, peer, limit - handled, handle, self);
+    }
+    return handled;
+}
+
+void
+tt_mesh_wait(tt_mesh *mesh, uint32_t node, uint64_t timeout_ns)
+{
+    end *me = &mesh->ends[node];
+    tt_mesh_flush(mesh, node);
+    count(&me->counters.waits, 1);
+    if (tt_event_wait(&me->bell, me->bell_seen, me->spin, 0))
+        return;
+    count(&me->counters.sleeps, 1);
+    (void)tt_event_wait(&me->bell, me->bell_seen, 0, timeout_ns);
+}
+
+void
+tt_mesh_wake(tt_mesh *mesh, uint32_t node)
+{
+    tt_event_signal(&mesh->ends[node].bell);
+}
+
+void
+tt_mesh_counters_read(const tt_mesh *mesh, uint32_t node, tt_mesh_counters *out)
+{
+    const tt_mesh_counters *counters = &mesh->ends[node].counters;
+    *out = (tt_mesh_counters){tt_load_relaxed(&counters->frames), tt_load_relaxed(&counters->bytes),
+                              tt_load_relaxed(&counters->chunks), tt_load_relaxed(&counters->waits),
+                              tt_load_relaxed(&counters->sleeps), tt_load_relaxed(&counters->full)};
+}
