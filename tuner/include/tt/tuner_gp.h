@@ -1,0 +1,101 @@
+// Gaussian process over settings and the stage of the job: the tuner's model of log seconds per
+// iteration, and of any other function of a setting. Hyperparameters are the maximum of their
+// posterior (MAP); everything in double.
+//
+// Kernel "sum":  K = s_x^2 M(x,x') + s_c^2 k(c,c') + s_xc^2 M(x,x') k(c,c')
+// with M Matern 5/2 with one length scale a dimension, k Matern 5/2 in the stage c; "time" has s_c
+// = s_xc = 0; "product" takes c as one more dimension of M. To each row its own noise variance is
+// added, and a common one that is learned.
+//
+// Caveats: the cost of a fit grows with the cube of the rows (about 0.1 ms an evaluation at 50
+// rows, 20 ms at 500). Not thread safe. Opening a process turns GSL's error handler off and
+// OpenBLAS to one thread, for the whole process.
+#ifndef TT_TUNER_GP_H
+#define TT_TUNER_GP_H
+
+#include "tt/core.h"
+
+enum { TT_GP_DIMS_MAX = 32 };
+
+typedef enum tt_gp_model { TT_GP_SUM = 0, TT_GP_TIME, TT_GP_PRODUCT } tt_gp_model;
+
+typedef enum tt_gp_kind {
+    TT_GP_LINE = 0, // distance = difference of coordinates
+    TT_GP_MISMATCH, // distance = 1 when the coordinates differ (enum, bool)
+} tt_gp_kind;
+
+typedef struct tt_gp_options {
+    tt_gp_model model;
+    uint32_t dims; // 1 .. TT_GP_DIMS_MAX
+    tt_gp_kind kind[TT_GP_DIMS_MAX];
+    // Puts coordinates on the grid of their knobs before the kernel sees them (ints); NULL = as
+    // given. Pure.
+    void (*snap)(void *self, double *x);
+    void *snap_self;
+    uint64_t seed; // of the random start of the fit
+    // Prior knowledge of the spread of y: worth `scale_rows` rows of s.d. `scale`; 0 rows = none.
+    double scale, scale_rows;
+} tt_gp_options;
+
+// Hyperparameters, all natural logs; variances are of standardised y.
+typedef struct tt_gp_params {
+    double length[TT_GP_DIMS_MAX];
+    double stage_length; // l_c (sum, product)
+    double signal;       // s_x^2
+    double stage, cross; // s_c^2, s_xc^2 (sum)
+    double noise;        // s_n^2
+} tt_gp_params;
+
+typedef struct tt_gp tt_gp;
+
+TT_NODISCARD tt_status tt_gp_open(const tt_gp_options *options, tt_gp **out, tt_error *err);
+void tt_gp_close(tt_gp *gp);
+
+// Adds a row: x (dims coordinates, usually in [0, 1]), stage, value, variance of the value's noise
+// in units of y^2. errors   TT_INVALID a number is NaN or infinite, or the variance negative: the
+// row is refused and nothing changes
+TT_NODISCARD tt_status
+tt_gp_add(tt_gp *gp, const double *x, double stage, double y, double noise_var, tt_error *err);
+// Replaces value, stage and noise of a row (a setting measured again). errors as tt_gp_add.
+TT_NODISCARD tt_status
+tt_gp_replace(tt_gp *gp, uint32_t row, double stage, double y, double noise_var, tt_error *err);
+uint32_t tt_gp_rows(const tt_gp *gp);
+
+// Finds the hyperparameters again with at most about `evaluations` evaluations of the posterior (0
+// = 90), then factors. Starts: the last optimum, the prior mean with noise 1e-2, one draw from the
+// prior. errors   TT_NOMEM; TT_INVALID there is no row; TT_NUMERIC the kernel matrix defied every
+// jitter (never seen)
+TT_NODISCARD tt_status tt_gp_fit(tt_gp *gp, uint32_t evaluations, tt_error *err);
+// Brings the factor up to date with rows added since, keeping hyperparameters and standardisation:
+// a bordered row each, or a new factor where a row was replaced. errors as tt_gp_fit.
+TT_NODISCARD tt_status tt_gp_update(tt_gp *gp, tt_error *err);
+void tt_gp_get_params(const tt_gp *gp, tt_gp_params *out);
+// Sets them by hand and factors. errors as tt_gp_fit.
+TT_NODISCARD tt_status tt_gp_set_params(tt_gp *gp, const tt_gp_params *params, tt_error *err);
+// Log posterior density of the hyperparameters in force, up to a constant; NAN before the first
+// fit.
+double tt_gp_log_posterior(const tt_gp *gp);
+
+// Posterior of the latent function (without noise) at one point, in units of y.
+void tt_gp_predict(const tt_gp *gp, const double *x, double stage, double *mean, double *var);
+
+// The posterior at one stage, made for many points: of f(x), or with a reference of f(x) -
+// f(reference), from the joint posterior. Valid until the process changes.
+typedef struct tt_gp_slice tt_gp_slice;
+// errors   TT_NOMEM, TT_INVALID not fitted
+TT_NODISCARD tt_status tt_gp_slice_open(
+    const tt_gp *gp, double stage, const double *reference, tt_gp_slice **out, tt_error *err);
+// shapes   x count x dims, row-major; mean, var: count
+void
+tt_gp_slice_eval(tt_gp_slice *slice, const double *x, uint32_t count, double *mean, double *var);
+// With the gradients in x (dims each; 0 for mismatch dimensions). x is not snapped here: reals only
+// make sense.
+void tt_gp_slice_gradient(tt_gp_slice *slice,
+                          const double *x,
+                          double *mean,
+                          double *var,
+                          double *mean_grad,
+                          double *var_grad);
+void tt_gp_slice_close(tt_gp_slice *slice);
+
+#endif
