@@ -299,7 +299,7 @@ receive_from(tt_mesh *mesh,
              void *self)
 {
     mesh_link *link = link_at(mesh, peer, node);
-    uint32_t handled = 0;
+    uint32_t handled = 0, popped = 0;
     while (handled < limit) {
         uint32_t size, flags;
         const uint8_t *chunk = tti_ring_peek(&link->ring, &size, &flags);
@@ -314,7 +314,10 @@ receive_from(tt_mesh *mesh,
             handled++;
         }
         tti_ring_pop(&link->ring);
+        popped++;
     }
+    if (popped == 0)
+        return 0;
     // After making room, look whether the producer waits for it (it announces before it looks).
     tt_fence_seq();
     if (tt_load_relaxed(&link->ring.starved) != 0 && tt_swap_seq(&link->ring.starved, 0u) != 0)
