@@ -1,10 +1,15 @@
 // estimator: loss trace -> iterations left and time left, with uncertainty.
 //
-// A window is a run of consecutive iterations under one setting. The job feeds samples in the order the servers applied them;
-// the estimator answers: seconds per iteration, the loss now, the statistical rate of a setting relative to the pooled one,
-// iterations left, time left. Everything in double; no clock, no randomness: equal samples give equal answers.
+// A window is a run of consecutive iterations under one setting. The job feeds samples in the order
+// the servers applied them; the estimator answers: seconds per iteration, the loss now, the
+// statistical rate of a setting relative to the pooled one, iterations left, time left. Everything
+// in double; no clock, no randomness: equal samples give equal answers.
 //
-// Caveats: losses are minibatch losses at a stale model; one of them says nothing, blocks of them do. Not thread safe: one owner.
+// Under bulk_synchronous feed one sample a round (several with the same sequence count as one
+// iteration).
+//
+// Caveats: losses are minibatch losses at a stale model; one of them says nothing, blocks of them
+// do. Not thread safe: one owner.
 #ifndef TT_ESTIMATOR_H
 #define TT_ESTIMATOR_H
 
@@ -13,51 +18,58 @@
 enum { TT_EST_FEATURES_MAX = 16, TT_EST_FAMILIES_MAX = 12 };
 
 typedef enum tt_est_flag {
-    TT_EST_FALLBACK    = 1 << 0, // too little to fit: the pooled estimate with a wide variance
-    TT_EST_RISING      = 1 << 1, // loss rises under this setting
-    TT_EST_DIVERGING   = 1 << 2, // NaN or Inf losses, or rising in two consecutive windows
-    TT_EST_PLATEAU     = 1 << 3, // no progress to be seen: time left is infinite
+    TT_EST_FALLBACK = 1 << 0,    // too little to fit: the pooled estimate with a wide variance
+    TT_EST_RISING = 1 << 1,      // loss rises under this setting
+    TT_EST_DIVERGING = 1 << 2,   // NaN or Inf losses, or rising in two consecutive windows
+    TT_EST_PLATEAU = 1 << 3,     // no progress to be seen: time left is infinite
     TT_EST_UNREACHABLE = 1 << 4, // the target lies below the floor the curve can reach
-    TT_EST_REACHED     = 1 << 5, // two consecutive blocks at or under the target: ask for a full evaluation
-    TT_EST_NO_TARGET   = 1 << 6, // remaining iterations come from the budget
-    TT_EST_TIME_ONLY   = 1 << 7, // window too short for anything but the time per iteration
+    TT_EST_REACHED =
+        1 << 5, // two consecutive blocks at or under the target: ask for a full evaluation
+    TT_EST_NO_TARGET = 1 << 6, // remaining iterations come from the budget
+    TT_EST_TIME_ONLY = 1 << 7, // window too short for anything but the time per iteration
 } tt_est_flag;
 
 typedef struct tt_est_options {
     double target_loss;       // epsilon; NAN = none (then the budget below rules)
-    double budget_iterations; // iterations the job may still take in all, when there is no target; INFINITY = none
+    double budget_iterations; // iterations the job may still take in all, when there is no target;
+                              // INFINITY = none
     int bulk_synchronous;     // BSP: an iteration is a round
 } tt_est_options;
 
 // One iteration as the servers applied it.
 typedef struct tt_est_sample {
-    uint64_t generation;      // generation in force when the worker pulled
-    uint64_t sequence;        // apply order over the whole job
+    uint64_t generation; // generation in force when the worker pulled
+    uint64_t sequence;   // apply order over the whole job
     uint32_t worker;
-    uint32_t examples;        // batch size, for noise normalisation
-    double loss;              // mean example loss of the batch (plus regulariser when the target is an objective)
-    double time_s;            // when it was applied, job clock
-    double cycle_s;           // the worker's time from pull to next pull
+    uint32_t examples; // batch size, for noise normalisation
+    double
+        loss; // mean example loss of the batch (plus regulariser when the target is an objective)
+    double time_s;  // when it was applied, job clock
+    double cycle_s; // the worker's time from pull to next pull
 } tt_est_sample;
 
 // What the estimator says about one window, so far or at its end.
 typedef struct tt_est_window {
-    uint32_t setting;         // id given at begin
-    uint32_t kept, dropped;   // iterations used; dropped: pulled before the generation, invalid, suspended
+    uint32_t setting; // id given at begin
+    uint32_t kept,
+        dropped; // iterations used; dropped: pulled before the generation, invalid, suspended
     uint32_t workers;
     double seconds_per_iteration; // t; NAN under the minimum
     double time_cv;               // coefficient of variation of a worker's cycle
     double time_log_se;           // standard error of log t
     double loss;                  // smoothed current loss
-    double noise;                 // within-window s.d. of the detrended loss, at the base batch size; NAN if unknown
-    double slope, slope_se;       // loss change per iteration (Huber line over blocks), NAN with under 3 blocks
+    double
+        noise; // within-window s.d. of the detrended loss, at the base batch size; NAN if unknown
+    double slope,
+        slope_se; // loss change per iteration (Huber line over blocks), NAN with under 3 blocks
     double duration_s;
     unsigned flags;
 } tt_est_window;
 
 typedef struct tt_est_remaining {
     double log_iterations, log_iterations_sd;
-    double iterations_p10, iterations_median, iterations_p90; // INFINITY under PLATEAU or UNREACHABLE
+    double iterations_p10, iterations_median,
+        iterations_p90; // INFINITY under PLATEAU or UNREACHABLE
     unsigned flags;
 } tt_est_remaining;
 
@@ -68,27 +80,45 @@ typedef struct tt_est_eta {
 
 typedef struct tt_estimator tt_estimator;
 
-TT_NODISCARD tt_status tt_estimator_open(const tt_est_options *options, tt_estimator **out, tt_error *err);
-// A new window under setting id `setting`. features: encoded knobs that can change statistics, in [0, 1] (workers and staleness
-// bound first); workers: pushes in flight at most. First kept sample is one pulled at `generation` or later.
-void tt_estimator_begin(tt_estimator *est, uint32_t setting, uint64_t generation, uint32_t workers, const double *features,
+TT_NODISCARD tt_status tt_estimator_open(const tt_est_options *options,
+                                         tt_estimator **out,
+                                         tt_error *err);
+// A new window under setting id `setting`. features: encoded knobs that can change statistics, in
+// [0, 1] (workers and staleness bound first); workers: pushes in flight at most. First kept sample
+// is one pulled at `generation` or later.
+void tt_estimator_begin(tt_estimator *est,
+                        uint32_t setting,
+                        uint64_t generation,
+                        uint32_t workers,
+                        const double *features,
                         uint32_t feature_count);
 void tt_estimator_add(tt_estimator *est, const tt_est_sample *sample);
 // The window as it stands; may be asked at any time.
 void tt_estimator_window(const tt_estimator *est, tt_est_window *out);
-// Ends the window: its blocks enter the pooled history. keep_slope 0: an abandoned trial, only its time row counts.
+// Ends the window: its blocks enter the pooled history. keep_slope 0: an abandoned trial, only its
+// time row counts.
 void tt_estimator_end(tt_estimator *est, int keep_slope, tt_est_window *out);
 // A full window has at least this many kept iterations; time alone needs this many.
-uint32_t tt_est_full_window(uint32_t workers);   // max(3W, 12)
-uint32_t tt_est_time_window(uint32_t workers);   // max(W + 4, 12)
+uint32_t tt_est_full_window(uint32_t workers); // max(3W, 12)
+uint32_t tt_est_time_window(uint32_t workers); // max(W + 4, 12)
 // Statistical rate of a setting relative to the pooled one: mean and s.d. of log r.
-void tt_estimator_log_rate(const tt_estimator *est, uint32_t setting, const double *features, uint32_t feature_count,
-                           double *mean, double *sd);
+void tt_estimator_log_rate(const tt_estimator *est,
+                           uint32_t setting,
+                           const double *features,
+                           uint32_t feature_count,
+                           double *mean,
+                           double *sd);
 // Iterations left from now at rate 1 (the pooled clock).
 void tt_estimator_remaining(const tt_estimator *est, tt_est_remaining *out);
 // Time left under a setting with log t ~ N(log_t, log_t_sd^2) and log r ~ N(log_r, log_r_sd^2).
-void tt_estimator_eta(const tt_estimator *est, double log_t, double log_t_sd, double log_r, double log_r_sd, tt_est_eta *out);
-// Stage of the job c = clamp((log l0 - log l)/(log l0 - log eps), 0, 1.2); without a target the share of the budget used.
+void tt_estimator_eta(const tt_estimator *est,
+                      double log_t,
+                      double log_t_sd,
+                      double log_r,
+                      double log_r_sd,
+                      tt_est_eta *out);
+// Stage of the job c = clamp((log l0 - log l)/(log l0 - log eps), 0, 1.2); without a target the
+// share of the budget used.
 double tt_estimator_stage(const tt_estimator *est);
 // Smoothed loss now; NAN before the first block.
 double tt_estimator_loss(const tt_estimator *est);
@@ -98,7 +128,36 @@ typedef struct tt_est_family_state {
     const char *name;
     double weight, log_iterations, log_iterations_sd, floor;
 } tt_est_family_state;
-uint32_t tt_estimator_families(const tt_estimator *est, tt_est_family_state *out, uint32_t capacity);
+uint32_t
+tt_estimator_families(const tt_estimator *est, tt_est_family_state *out, uint32_t capacity);
 void tt_estimator_close(tt_estimator *est);
+
+// Appended after the first contract.
+
+// t also needs the kept iterations of the window to span this long; under it seconds_per_iteration
+// is NAN, so a window should not be ended sooner.
+#define TT_EST_TIME_SECONDS_MIN 0.05
+
+// The paper's own estimator, for benches and `estimator: paper`: one window of losses under a
+// setting, k = (A/eps) log(B/eps).
+typedef struct tt_est_paper {
+    double scale, bound; // A and B
+    double iterations;   // left after the window, clamped to [1, 1e9]; the fallback when
+                         // TT_EST_FALLBACK is set
+    uint32_t outliers;   // points left out by the studentised residual rule
+    unsigned flags;      // TT_EST_FALLBACK: no usable fit; TT_EST_REACHED: loss_before <= target
+} tt_est_paper;
+// losses[0..count) in apply order, loss_before: the iteration just before the window, target > 0,
+// kappa in {1, 2, 10}; fallback: iterations to answer when the fit is of no use (the pooled
+// estimate), bound: B, or 0 for equation (5). source  arXiv 1810.02935, Section IV; equations (2)
+// to (5) as reconstructed in docs
+void tt_est_paper_fit(const double *losses,
+                      uint32_t count,
+                      double loss_before,
+                      double target,
+                      double kappa,
+                      double bound,
+                      double fallback,
+                      tt_est_paper *out);
 
 #endif
