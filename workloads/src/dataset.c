@@ -1,5 +1,69 @@
-// A data set's end of life.
-#include "tt/workloads_data.h"
+// Opening a data set by format, and its end of life.
+#include "data_internal.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const tti_reader readers[] = {
+    {"libsvm", tti_libsvm_open},
+    {"idx", tti_idx_open},
+};
+
+const char *
+tt_data_format_name(size_t format_index)
+{
+    return format_index < TT_COUNT_OF(readers) ? readers[format_index].name : NULL;
+}
+
+static const tti_reader *
+find_reader(const char *name)
+{
+    for (size_t i = 0; i < TT_COUNT_OF(readers); i++)
+        if (name != NULL && strcmp(readers[i].name, name) == 0)
+            return &readers[i];
+    return NULL;
+}
+
+static void
+list_formats(char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < TT_COUNT_OF(readers) && used < size; i++) {
+        int n = snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "", readers[i].name);
+        used += n > 0 ? (size_t)n : 0;
+    }
+}
+
+tt_status
+tt_dataset_open(const tt_data_spec *spec, tt_dataset **out, tt_error *err)
+{
+    *out = NULL;
+    const tti_reader *reader = find_reader(spec->format);
+    if (reader == NULL) {
+        char names[128];
+        list_formats(names, sizeof names);
+        return tt_error_set(err, TT_INVALID, spec->path, NULL,
+                            "data format must be one of %s, not '%s'", names,
+                            spec->format != NULL ? spec->format : "");
+    }
+    if (spec->path == NULL || spec->path[0] == '\0')
+        return tt_error_set(err, TT_INVALID, NULL, "name the file to read", "no data file given");
+    if (spec->feature_count > TTI_FEATURES_MAX)
+        return tt_error_set(err, TT_RANGE, spec->path, NULL,
+                            "the number of features must be at most %u, not %u", TTI_FEATURES_MAX,
+                            spec->feature_count);
+    tt_dataset *data = tt_mem_zalloc(1, sizeof *data);
+    if (data == NULL)
+        return tt_error_set(err, TT_NOMEM, spec->path, NULL, "no memory for a data set");
+    tt_status status = reader->open(spec, data, err);
+    if (status != TT_OK) {
+        tt_dataset_close(data);
+        return status;
+    }
+    *out = data;
+    return TT_OK;
+}
 
 void
 tt_dataset_close(tt_dataset *data)
@@ -13,4 +77,36 @@ tt_dataset_close(tt_dataset *data)
     tt_mem_free(data->bytes);
     tt_mem_free(data->floats);
     tt_mem_free(data);
+}
+
+int
+tti_thread_count(int threads)
+{
+    enum { THREADS_MAX = 256 };
+    int count = threads > 0 ? threads : tt_thread_processor_count();
+    return TT_MIN(count, (int)THREADS_MAX);
+}
+
+void
+tti_place(char place[TTI_PLACE_SIZE], const char *path, const char *suffix_format, ...)
+{
+    char suffix[96];
+    va_list args;
+    va_start(args, suffix_format);
+    (void)vsnprintf(suffix, sizeof suffix, suffix_format, args);
+    va_end(args);
+    size_t room = TTI_PLACE_SIZE - 1 - strlen(suffix) - 1, length = strlen(path);
+    const char *dots = length > room ? "..." : "";
+    const char *tail = length > room ? path + length - (room - 3) : path;
+    (void)snprintf(place, TTI_PLACE_SIZE, "%s%s%s%s", dots, tail, suffix[0] != '\0' ? ":" : "",
+                   suffix);
+}
+
+int
+tti_class_of(const tt_dataset *classes, double label)
+{
+    for (uint32_t i = 0; i < classes->class_count; i++)
+        if (classes->class_label[i] == label)
+            return (int)i;
+    return -1;
 }

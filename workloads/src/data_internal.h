@@ -1,0 +1,35 @@
+// What the readers of data files share.
+#ifndef TTI_DATA_INTERNAL_H
+#define TTI_DATA_INTERNAL_H
+
+#include "tt/workloads_data.h"
+#include <stdint.h>
+
+// The largest width of a data set: 1-based indices up to it fit a signed 32-bit integer with one to
+// spare.
+#define TTI_FEATURES_MAX 2147483646u
+#define TTI_CLASSES_MAX  256u
+
+// One file format. open: `spec` is checked for format and path only; *out is an empty data set to
+// fill, closed by the caller whatever happens.
+typedef struct tti_reader {
+    const char *name;
+    tt_status (*open)(const tt_data_spec *spec, tt_dataset *out, tt_error *err);
+} tti_reader;
+
+tt_status tti_libsvm_open(const tt_data_spec *spec, tt_dataset *out, tt_error *err);
+tt_status tti_idx_open(const tt_data_spec *spec, tt_dataset *out, tt_error *err);
+
+// Parser threads for a spec's or a generator's `threads`.
+int tti_thread_count(int threads);
+
+// Writes "path:suffix" ("path" when the suffix is "") into a place of tt_error's size. A path that
+// is too long loses its front, never the suffix.
+enum { TTI_PLACE_SIZE = 320 };
+void tti_place(char place[TTI_PLACE_SIZE], const char *path, const char *suffix_format, ...)
+    TT_PRINTF(3, 4);
+
+// Class index of a label in an ascending table, or -1. [any]
+int tti_class_of(const tt_dataset *classes, double label);
+
+#endif

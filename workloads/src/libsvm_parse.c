@@ -1,0 +1,335 @@
+// The LIBSVM parser. The fast path is one pass without a table or a copy; places of problems are
+// worked out only when there is one.
+#include "libsvm_parse.h"
+#include "number_parse.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#define LIKELY(x)   __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define COLD        __attribute__((noinline, cold))
+
+tt_status
+tti_libsvm_block_reserve(tti_libsvm_block *block, size_t text_bytes)
+{
+    if (text_bytes <= block->text_capacity)
+        return TT_OK;
+    char *text = tt_mem_realloc(block->text, text_bytes + TTI_TEXT_PADDING);
+    if (text == NULL)
+        return TT_NOMEM;
+    block->text = text;
+    // "1:1 " is the shortest entry and "1\n" the shortest row; untouched pages cost nothing.
+    size_t entries = text_bytes / 4 + 1, rows = text_bytes / 2 + 1;
+    tt_mem_free(block->index);
+    tt_mem_free(block->value);
+    tt_mem_free(block->row_length);
+    tt_mem_free(block->label);
+    block->text_capacity = 0;
+    block->index = tt_mem_alloc(entries * sizeof *block->index);
+    block->value = tt_mem_alloc(entries * sizeof *block->value);
+    block->row_length = tt_mem_alloc(rows * sizeof *block->row_length);
+    block->label = tt_mem_alloc(rows * sizeof *block->label);
+    if (block->index == NULL || block->value == NULL || block->row_length == NULL ||
+        block->label == NULL)
+        return TT_NOMEM;
+    block->text_capacity = text_bytes;
+    return TT_OK;
+}
+
+void
+tti_libsvm_block_fini(tti_libsvm_block *block)
+{
+    tt_mem_free(block->text);
+    tt_mem_free(block->index);
+    tt_mem_free(block->value);
+    tt_mem_free(block->row_length);
+    tt_mem_free(block->label);
+    *block = (tti_libsvm_block){0};
+}
+
+// ---- Problems ----
+
+static int
+is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+// Whether a token may end before c.
+static int
+is_end(char c)
+{
+    return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '#';
+}
+
+// The word at p for a message: printable, at most 31 bytes.
+static void
+copy_word(char word[32], const char *p)
+{
+    uint32_t n = 0;
+    for (; n < 31 && *p != ' ' && *p != '\t' && *p != '\n' && *p != '\r'; p++)
+        word[n++] = (char)(*p > ' ' && *p < 127 ? *p : '?');
+    word[n] = '\0';
+}
+
+static uint64_t
+column_of(const tti_libsvm_block *block, const char *at)
+{
+    const char *line = at;
+    while (line > block->text && line[-1] != '\n')
+        line--;
+    return (uint64_t)(at - line) + 1;
+}
+
+// Records a problem at `at` on the line being read and returns NULL for the caller to return.
+static COLD TT_PRINTF(5, 6) const char *fail(tti_libsvm_block *block,
+                                             const char *at,
+                                             tt_status status,
+                                             const char *advice,
+                                             const char *format,
+                                             ...)
+{
+    tti_problem *problem = &block->problem;
+    problem->status = status;
+    problem->line = block->line_count + 1;
+    problem->column = column_of(block, at);
+    problem->advice = advice;
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(problem->what, sizeof problem->what, format, args);
+    va_end(args);
+    return NULL;
+}
+
+static COLD const char *
+fail_index(tti_libsvm_block *block, const char *at, uint64_t index, uint32_t last)
+{
+    if (index == 0)
+        return fail(block, at, TT_RANGE, "indices start at 1 (LIBSVM format)", "index 0");
+    if (index > block->index_limit) {
+        if (block->limit_advice != NULL)
+            return fail(block, at, TT_RANGE, block->limit_advice,
+                        "index %llu is beyond the %u features", (unsigned long long)index,
+                        block->index_limit);
+        return fail(block, at, TT_RANGE, "the largest index is 2147483646",
+                    "index %llu is too large", (unsigned long long)index);
+    }
+    if (index == last)
+        return fail(block, at, TT_SYNTAX, "indices must increase within a row (LIBSVM format)",
+                    "index %u occurs twice", last);
+    return fail(block, at, TT_SYNTAX, "indices must increase within a row (LIBSVM format)",
+                "index %llu after index %u", (unsigned long long)index, last);
+}
+
+static COLD const char *
+fail_entry(tti_libsvm_block *block, const char *at)
+{
+    char word[32];
+    copy_word(word, at);
+    if (strncmp(at, "qid:", 4) == 0)
+        return fail(block, at, TT_UNSUPPORTED,
+                    "qid belongs to ranking data, which is not trained here; remove the column",
+                    "'%s'", word);
+    if (*at == '\r')
+        return fail(block, at, TT_SYNTAX, "end lines with LF or CR LF",
+                    "a carriage return inside a line");
+    return fail(block, at, TT_SYNTAX,
+                "write features as index:value with blanks between (LIBSVM format)",
+                "expected index:value, found '%s'", word);
+}
+
+static int
+is_non_finite(const char *p)
+{
+    p += *p == '-' || *p == '+';
+    return strncasecmp(p, "nan", 3) == 0 || strncasecmp(p, "inf", 3) == 0;
+}
+
+static COLD const char *
+fail_number(tti_libsvm_block *block, const char *at, const char *what, double parsed)
+{
+    char word[32];
+    copy_word(word, at);
+    if (is_non_finite(at))
+        return fail(block, at, TT_RANGE, "remove it or put a finite number there",
+                    "%s '%s' is not finite", what, word);
+    if (isinf(parsed))
+        return fail(block, at, TT_RANGE, "scale the data; float32 holds up to 3.4e38",
+                    "%s '%s' is too large", what, word);
+    if (word[0] == '\0')
+        return fail(block, at, TT_SYNTAX, "write features as index:value (LIBSVM format)",
+                    "expected a %s after the colon", what);
+    return fail(block, at, TT_SYNTAX, "write a decimal number like 1, -0.25 or 3e-5",
+                "%s '%s' is not a number", what, word);
+}
+
+// ---- Labels ----
+
+static COLD void
+add_label(tti_libsvm_block *block, const char *at, double label)
+{
+    uint32_t i = block->label_count++;
+    block->label_value[i] = label;
+    block->label_line[i] = block->line_count + 1;
+    block->label_column[i] = column_of(block, at);
+}
+
+// Index of `label` in the block's table, or TTI_CLASSES_MAX when it is one too many.
+static uint32_t
+find_label(tti_libsvm_block *block, const char *at, double label)
+{
+    for (uint32_t i = 0; i < block->label_count; i++)
+        if (block->label_value[i] == label)
+            return i;
+    add_label(block, at, label);
+    return block->label_count - 1;
+}
+
+// Whatever is not a plain short number; returns what follows, or NULL and a problem.
+static COLD const char *
+parse_label_slowly(tti_libsvm_block *block, const char *p, double *label)
+{
+    const char *end = tti_number_parse(p, label);
+    if (end > p && *end == ':')
+        return fail(block, p, TT_SYNTAX, "begin the line with the label of the row (LIBSVM format)",
+                    "expected a label before the first index:value");
+    if (end == p || !is_end(*end) || isinf(*label))
+        return fail_number(block, p, "label", end > p ? *label : 0.0);
+    return end;
+}
+
+static const char *
+parse_label(tti_libsvm_block *block, const char *p, uint32_t *label_index)
+{
+    double label;
+    const char *end = tti_number_parse_short(p + (*p == '+' && p[1] != '-'), &label);
+    if (UNLIKELY(end == NULL || !is_end(*end))) {
+        end = parse_label_slowly(block, p, &label);
+        if (end == NULL)
+            return NULL;
+    }
+    *label_index = find_label(block, p, label);
+    return end;
+}
+
+// ---- Entries ----
+
+// 8 digits or more, or none; returns what follows.
+static COLD const char *
+parse_index_slowly(const char *p, uint64_t *index)
+{
+    *index = 0;
+    for (; (unsigned char)(*p - '0') <= 9; p++)
+        *index = TT_MIN(*index * 10 + (uint64_t)(*p - '0'), (uint64_t)1 << 53);
+    return p;
+}
+
+static COLD const char *
+parse_value_slowly(tti_libsvm_block *block, const char *p, double *value)
+{
+    const char *end = tti_number_parse(p, value);
+    if (end == p || !is_end(*end))
+        return fail_number(block, p, "value", 0.0);
+    if (isinf((float)*value))
+        return fail_number(block, p, "value", INFINITY);
+    return end;
+}
+
+// One "index:value" at p. Returns what follows it (a byte that ends a token), NULL on a problem.
+static inline const char *
+parse_entry(tti_libsvm_block *block, const char *p, uint32_t *last, float *value)
+{
+    const char *start = p;
+    uint32_t count = tti_digit_count8(p);
+    uint64_t index;
+    if (LIKELY(count - 1 < 7)) {
+        index = tti_digits8(p, count);
+        p += count;
+    } else {
+        p = parse_index_slowly(p, &index);
+    }
+    if (UNLIKELY(*p != ':' || p == start))
+        return fail_entry(block, start);
+    if (UNLIKELY(index <= *last || index > block->index_limit))
+        return fail_index(block, start, index, *last);
+    *last = (uint32_t)index;
+    p++;
+    if (LIKELY(p[0] == '1' && (p[1] == ' ' || p[1] == '\n'))) {
+        *value = 1.0f;
+        return p + 1;
+    }
+    double parsed;
+    const char *end = tti_number_parse_short(p, &parsed);
+    if (UNLIKELY(end == NULL || !is_end(*end))) {
+        end = parse_value_slowly(block, p, &parsed);
+        if (end == NULL)
+            return NULL;
+    }
+    *value = (float)parsed;
+    block->all_ones &= *value == 1.0f;
+    return end;
+}
+
+// Entries up to the end of the row, at whose newline, comment or carriage return it returns.
+static const char *
+parse_entries(tti_libsvm_block *block, const char *p)
+{
+    uint32_t *index = block->index + block->entry_count, *first = index;
+    float *value = block->value + block->entry_count;
+    uint32_t last = 0;
+    for (;;) {
+        while (is_blank(*p))
+            p++;
+        if (*p == '\n' || *p == '#' || (*p == '\r' && p[1] == '\n'))
+            break;
+        p = parse_entry(block, p, &last, value);
+        if (p == NULL)
+            return NULL;
+        *index++ = last - 1;
+        value++;
+    }
+    size_t count = (size_t)(index - first);
+    block->row_length[block->row_count] = (uint32_t)count;
+    block->entry_count += count;
+    block->width = TT_MAX(block->width, last);
+    return p;
+}
+
+// One line at p, row or not; returns the beginning of the next.
+static const char *
+parse_line(tti_libsvm_block *block, const char *p)
+{
+    while (is_blank(*p))
+        p++;
+    if (*p != '\n' && *p != '#' && !(*p == '\r' && p[1] == '\n')) {
+        uint32_t label;
+        p = parse_label(block, p, &label);
+        // The row of the label that is one too many is not kept: its place is in the table.
+        if (p == NULL || label == TTI_CLASSES_MAX)
+            return NULL;
+        p = parse_entries(block, p);
+        if (p == NULL)
+            return NULL;
+        block->label[block->row_count++] = (uint16_t)label;
+    }
+    if (*p == '#')
+        p = memchr(p, '\n', (size_t)(block->text + block->text_bytes - p));
+    p += *p == '\r';
+    block->line_count++;
+    return p + 1;
+}
+
+void
+tti_libsvm_parse(tti_libsvm_block *block)
+{
+    block->row_count = block->entry_count = 0;
+    block->line_count = 0;
+    block->width = block->label_count = 0;
+    block->all_ones = 1;
+    block->problem.status = TT_OK;
+    const char *p = block->text, *end = block->text + block->text_bytes;
+    TT_ASSERT(p == end || end[-1] == '\n');
+    while (p != NULL && p < end)
+        p = parse_line(block, p);
+}
