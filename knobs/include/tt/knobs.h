@@ -104,7 +104,7 @@ void tt_space_start(const tt_space *space, tt_setting *out);
 //
 //   linear          u = (x - min) / (max - min)
 //   log             u = log((x + s) / (min + s)) / log((max + s) / (min + s)),
-//                   s = 1 for an int whose range begins at 0, else 0
+//                   s = 1 for an int whose description begins at 0, else 0
 //   back            bool, enum, linear int, powers of two: n cells of equal width, so that uniform
 //                   u gives each value the same chance; log int: rounded; real: exact up to
 //                   rounding
@@ -121,7 +121,7 @@ int tt_setting_equal(const tt_setting *a, const tt_setting *b);
 TT_NODISCARD tt_status tt_space_parse(
     const tt_space_knob *knob, const char *text, const char *where, double *out, tt_error *err);
 // Value to text with its unit ("256 KiB", "on", "avx2", "3", "4 requests"), such that parse reads
-// it back to the same value (reals: to 15 digits). The unit is left out where the id ends with it
+// it back to the same value. The unit is left out where the id ends with it
 // ("compute_threads 2"). Cut off when out is too small. Returns out.
 char *tt_space_format(const tt_space_knob *knob, double value, char *out, size_t size);
 // "servers 1, chunk_bytes 256 KiB": the knobs in which a differs from b ("" when in none), or all
