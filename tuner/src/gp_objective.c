@@ -1,0 +1,191 @@
+// Log posterior of the hyperparameters and its gradient.
+//
+//     log p(theta | y) = - y' K^-1 y / 2 - log |K| / 2 - sum_j ((theta_j - mean_j) / sd_j)^2 / 2
+//     d/d theta_j      = tr((a a' - K^-1) dK/d theta_j) / 2 - (theta_j - mean_j) / sd_j^2,   a =
+//     K^-1 y
+// source   Rasmussen & Williams, Gaussian Processes for Machine Learning (2006), eq. 5.8 and 5.9
+#include "gp_internal.h"
+#include <cblas.h>
+#include <lapacke.h>
+#include <math.h>
+#include <string.h>
+
+struct tti_gp_objective {
+    tt_gp *gp;
+    tti_gp_layout layout;
+    uint32_t n, dims; // rows; dimensions of M, with the stage under "product"
+    size_t pairs;     // n (n - 1) / 2, row i > column j
+    double *squares;  // dims x pairs: squared differences (1 or 0 where kinds mismatch)
+    double *stage2;   // pairs: squared differences of the stage
+    double *distance; // pairs
+    double *matern, *matern_slope, *stage_matern, *stage_slope; // pairs
+    double *matrix, *copy;                                      // n x n
+    double *z, *alpha, *noise;                                  // n, standardised
+};
+
+static void
+fill_squares(tti_gp_objective *o)
+{
+    const tt_gp *gp = o->gp;
+    uint32_t dims = gp->options.dims;
+    size_t at = 0;
+    for (uint32_t i = 0; i < o->n; i++) {
+        for (uint32_t j = 0; j < i; j++, at++) {
+            for (uint32_t d = 0; d < dims; d++) {
+                double difference = gp->x[(size_t)i * dims + d] - gp->x[(size_t)j * dims + d];
+                int mismatch = gp->options.kind[d] == TT_GP_MISMATCH;
+                o->squares[d * o->pairs + at] =
+                    mismatch ? (double)(difference != 0) : difference * difference;
+            }
+            double stage = gp->stage[i] - gp->stage[j];
+            o->stage2[at] = stage * stage;
+        }
+    }
+    if (o->dims > dims && o->pairs > 0)
+        memcpy(o->squares + dims * o->pairs, o->stage2, o->pairs * sizeof *o->stage2);
+}
+
+tt_status
+tti_gp_objective_open(tt_gp *gp, tti_gp_objective **out, tt_error *err)
+{
+    *out = NULL;
+    size_t n = gp->rows, pairs = n * (n - 1) / 2;
+    uint32_t dims = gp->options.dims + (gp->options.model == TT_GP_PRODUCT ? 1 : 0);
+    tti_gp_objective *o = tt_mem_zalloc(1, sizeof *o);
+    double *numbers = tt_mem_zalloc_vector(pairs * (dims + 6) + 2 * n * n + 3 * n, sizeof *numbers);
+    if (o == NULL || numbers == NULL) {
+        tt_mem_free(o);
+        tt_mem_free(numbers);
+        return tt_error_set(err, TT_NOMEM, "tuner", NULL,
+                            "no memory to fit a Gaussian process of %zu rows", n);
+    }
+    *o = (tti_gp_objective){.gp = gp, .n = gp->rows, .dims = dims, .pairs = pairs};
+    o->squares = numbers;
+    o->stage2 = o->squares + pairs * dims;
+    o->distance = o->stage2 + pairs;
+    o->matern = o->distance + pairs;
+    o->matern_slope = o->matern + pairs;
+    o->stage_matern = o->matern_slope + pairs;
+    o->stage_slope = o->stage_matern + pairs;
+    o->matrix = o->stage_slope + pairs;
+    o->copy = o->matrix + n * n;
+    o->z = o->copy + n * n;
+    o->alpha = o->z + n;
+    o->noise = o->alpha + n;
+    tti_gp_layout_set(gp, &o->layout);
+    tti_gp_standardize(gp);
+    for (size_t i = 0; i < n; i++) {
+        o->z[i] = (gp->y[i] - gp->y_mean) / gp->y_scale;
+        o->noise[i] = gp->noise[i] / (gp->y_scale * gp->y_scale);
+    }
+    fill_squares(o);
+    *out = o;
+    return TT_OK;
+}
+
+void
+tti_gp_objective_close(tti_gp_objective *objective)
+{
+    if (objective != NULL)
+        tt_mem_free(objective->squares);
+    tt_mem_free(objective);
+}
+
+// All pairwise covariances, their slopes, and the matrix itself.
+static void
+fill_matrix(tti_gp_objective *o, const tti_gp_scales *scales, const double *weight)
+{
+    int sum = o->gp->options.model == TT_GP_SUM;
+    if (o->pairs > 0)
+        cblas_dgemv(CblasRowMajor, CblasTrans, (int)o->dims, (int)o->pairs, 1, o->squares,
+                    (int)o->pairs, weight, 1, 0, o->distance, 1);
+    size_t at = 0;
+    for (uint32_t i = 0; i < o->n; i++) {
+        for (uint32_t j = 0; j < i; j++, at++) {
+            double r = sqrt(5 * o->distance[at]), e = exp(-r);
+            double m = (1 + r + r * r / 3) * e, value = scales->signal * m;
+            o->matern[at] = m;
+            o->matern_slope[at] = (5.0 / 3.0) * (1 + r) * e;
+            if (sum) {
+                double c = sqrt(5 * scales->stage_weight * o->stage2[at]), f = exp(-c);
+                double k = (1 + c + c * c / 3) * f;
+                o->stage_matern[at] = k;
+                o->stage_slope[at] = (5.0 / 3.0) * (1 + c) * f;
+                value += scales->stage * k + scales->cross * m * k;
+            }
+            o->matrix[(size_t)i * o->n + j] = value;
+        }
+        o->matrix[(size_t)i * o->n + i] = tti_gp_kernel_self(scales) + o->noise[i] + scales->noise;
+    }
+}
+
+// Adds tr((a a' - K^-1) dK/d theta_j)/2 to gradient; matrix holds K^-1 (lower triangle).
+// o->distance is overwritten.
+static void
+add_traces(tti_gp_objective *o, const tti_gp_scales *s, const double *weight, double *gradient)
+{
+    const tti_gp_layout *l = &o->layout;
+    int sum = o->gp->options.model == TT_GP_SUM;
+    double signal = 0, stage = 0, cross = 0, stage_length = 0, trace = 0;
+    size_t at = 0;
+    for (uint32_t i = 0; i < o->n; i++) {
+        for (uint32_t j = 0; j < i; j++, at++) {
+            double a = o->alpha[i] * o->alpha[j] - o->matrix[(size_t)i * o->n + j];
+            double m = o->matern[at], k = sum ? o->stage_matern[at] : 0;
+            signal += a * m;
+            stage += a * k;
+            cross += a * m * k;
+            o->distance[at] = a * (s->signal + s->cross * k) * o->matern_slope[at];
+            if (sum)
+                stage_length += a * o->stage_slope[at] * o->stage2[at] * (s->stage + s->cross * m);
+        }
+        trace += o->alpha[i] * o->alpha[i] - o->matrix[(size_t)i * o->n + i];
+    }
+    double length[TT_GP_DIMS_MAX + 1] = {0};
+    if (o->pairs > 0)
+        cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)o->dims, (int)o->pairs, 1, o->squares,
+                    (int)o->pairs, o->distance, 1, 0, length, 1);
+    for (uint32_t d = 0; d < o->dims; d++) // under "product" the last one is the stage's length
+        gradient[d] += weight[d] * length[d];
+    gradient[l->signal] += s->signal * (signal + trace / 2);
+    gradient[l->noise] += s->noise * trace / 2;
+    if (sum) {
+        gradient[l->stage_length] += s->stage_weight * stage_length;
+        gradient[l->stage] += s->stage * (stage + trace / 2);
+        gradient[l->cross] += s->cross * (cross + trace / 2);
+    }
+}
+
+double
+tti_gp_objective_value(void *objective, const double *theta, double *gradient)
+{
+    tti_gp_objective *o = objective;
+    const tti_gp_layout *l = &o->layout;
+    int n = (int)o->n;
+    tt_gp_params params;
+    tti_gp_scales scales;
+    double weight[TT_GP_DIMS_MAX + 1];
+    tti_gp_unpack(l, o->gp->options.dims, theta, &params);
+    tti_gp_scales_set(o->gp, &params, &scales);
+    memcpy(weight, scales.weight, o->gp->options.dims * sizeof *weight);
+    if (o->dims > o->gp->options.dims)
+        weight[o->gp->options.dims] = scales.stage_weight;
+    fill_matrix(o, &scales, weight);
+    if (tti_gp_factor(o->matrix, o->copy, o->n, o->n) != TT_OK)
+        return INFINITY;
+    double value = 0;
+    memcpy(o->alpha, o->z, o->n * sizeof *o->z);
+    LAPACKE_dpotrs_work(LAPACK_COL_MAJOR, 'U', n, 1, o->matrix, n, o->alpha, n);
+    for (uint32_t i = 0; i < o->n; i++)
+        value += 0.5 * o->z[i] * o->alpha[i] + log(o->matrix[(size_t)i * o->n + i]);
+    if (LAPACKE_dpotri_work(LAPACK_COL_MAJOR, 'U', n, o->matrix, n) != 0)
+        return INFINITY;
+    memset(gradient, 0, l->count * sizeof *gradient);
+    add_traces(o, &scales, weight, gradient);
+    for (uint32_t j = 0; j < l->count; j++) {
+        double off = (theta[j] - l->mean[j]) / l->sd[j];
+        value += 0.5 * off * off;
+        gradient[j] = -gradient[j] + off / l->sd[j];
+    }
+    return isfinite(value) ? value : INFINITY;
+}

@@ -1,0 +1,223 @@
+// Posterior of the process at one stage, for many points, with gradients.
+//
+//     k_i  = M(x, x_i) a_i + b_i,  a_i = s_x^2 + s_xc^2 k(c, c_i),  b_i = s_c^2 k(c, c_i)
+//     mean = k' alpha,  var = K(x, x) - |L^-1 k|^2
+//     var of f(x) - f(ref) = 2 K(x, x) - 2 K(x, ref) - |L^-1 (k - k_ref)|^2       (same stage for
+//     both)
+#include "gp_internal.h"
+#include <cblas.h>
+#include <math.h>
+#include <string.h>
+
+enum { BLOCK = 64 };
+
+struct tt_gp_slice {
+    const tt_gp *gp;
+    tti_gp_scales scales;
+    uint32_t n;
+    double stage;
+    double *a, *b, *offset; // n; offset: the stage's share of r^2 under "product"
+    double *k_ref;          // n: covariances with the reference, 0 without one
+    double *k;              // n x BLOCK
+    double *solved, *slope; // n, for gradients
+    double reference[TT_GP_DIMS_MAX];
+    int has_reference;
+    double mean_ref;
+};
+
+static void
+covariances(const tt_gp_slice *s, const double *x, double *k, size_t stride)
+{
+    const tt_gp *gp = s->gp;
+    for (uint32_t i = 0; i < s->n; i++) {
+        double r2 = tti_gp_distance2(gp, &s->scales, x, gp->x + (size_t)i * gp->options.dims);
+        k[i * stride] = s->a[i] * tti_gp_matern(r2 + s->offset[i]) + s->b[i];
+    }
+}
+
+static void
+prepare(tt_gp_slice *s)
+{
+    const tt_gp *gp = s->gp;
+    for (uint32_t i = 0; i < s->n; i++) {
+        double c = s->stage - gp->stage[i], c2 = s->scales.stage_weight * c * c;
+        if (gp->options.model == TT_GP_SUM) {
+            double k = tti_gp_matern(c2);
+            s->a[i] = s->scales.signal + s->scales.cross * k;
+            s->b[i] = s->scales.stage * k;
+        } else {
+            s->a[i] = s->scales.signal;
+            s->offset[i] = c2;
+        }
+    }
+}
+
+tt_status
+tt_gp_slice_open(
+    const tt_gp *gp, double stage, const double *reference, tt_gp_slice **out, tt_error *err)
+{
+    *out = NULL;
+    if (!gp->fitted || gp->factored == 0)
+        return tt_error_set(err, TT_INVALID, "tuner", NULL, "a process must be fitted first");
+    uint32_t n = gp->factored;
+    tt_gp_slice *s = tt_mem_zalloc(1, sizeof *s);
+    double *numbers = tt_mem_zalloc_vector((size_t)n * (6 + BLOCK), sizeof *numbers);
+    if (s == NULL || numbers == NULL) {
+        tt_mem_free(s);
+        tt_mem_free(numbers);
+        return tt_error_set(err, TT_NOMEM, "tuner", NULL, "no memory for a posterior of %u rows",
+                            n);
+    }
+    *s = (tt_gp_slice){.gp = gp, .n = n, .stage = stage, .a = numbers};
+    s->b = s->a + n;
+    s->offset = s->b + n;
+    s->k_ref = s->offset + n;
+    s->solved = s->k_ref + n;
+    s->slope = s->solved + n;
+    s->k = s->slope + n;
+    tti_gp_scales_set(gp, &gp->params, &s->scales);
+    prepare(s);
+    if (reference != NULL) {
+        memcpy(s->reference, reference, gp->options.dims * sizeof *reference);
+        if (gp->options.snap != NULL)
+            gp->options.snap(gp->options.snap_self, s->reference);
+        s->has_reference = 1;
+        covariances(s, s->reference, s->k_ref, 1);
+        s->mean_ref = cblas_ddot((int)n, s->k_ref, 1, gp->alpha, 1);
+    }
+    *out = s;
+    return TT_OK;
+}
+
+void
+tt_gp_slice_close(tt_gp_slice *slice)
+{
+    if (slice != NULL)
+        tt_mem_free(slice->a);
+    tt_mem_free(slice);
+}
+
+// Prior variance of what is asked: of f(x), or of f(x) - f(reference).
+static double
+prior_variance(const tt_gp_slice *s, const double *x, double *matern)
+{
+    double self = tti_gp_kernel_self(&s->scales);
+    if (!s->has_reference)
+        return self;
+    double r2 = tti_gp_distance2(s->gp, &s->scales, x, s->reference);
+    double m = tti_gp_matern(r2);
+    if (matern != NULL)
+        *matern = r2;
+    // What both share (the stage alone) cancels.
+    return 2 * (s->scales.signal + s->scales.cross) * (1 - m);
+}
+
+static double
+floor_variance(const tt_gp_slice *s, double variance)
+{
+    return fmax(variance, 1e-12 * s->scales.signal);
+}
+
+static void
+eval_block(tt_gp_slice *s, const double *x, uint32_t count, double *mean, double *var)
+{
+    const tt_gp *gp = s->gp;
+    uint32_t dims = gp->options.dims;
+    double point[TT_GP_DIMS_MAX], prior[BLOCK];
+    for (uint32_t p = 0; p < count; p++) {
+        memcpy(point, x + (size_t)p * dims, dims * sizeof *x);
+        if (gp->options.snap != NULL)
+            gp->options.snap(gp->options.snap_self, point);
+        covariances(s, point, s->k + p, BLOCK);
+        prior[p] = prior_variance(s, point, NULL);
+        mean[p] = 0;
+        var[p] = 0;
+    }
+    for (uint32_t i = 0; i < s->n; i++)
+        for (uint32_t p = 0; p < count; p++) {
+            double *k = s->k + (size_t)i * BLOCK + p;
+            mean[p] += *k * gp->alpha[i];
+            *k -= s->k_ref[i];
+        }
+    cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, (int)s->n,
+                (int)count, 1, gp->chol, (int)gp->capacity, s->k, BLOCK);
+    for (uint32_t i = 0; i < s->n; i++)
+        for (uint32_t p = 0; p < count; p++) {
+            double k = s->k[(size_t)i * BLOCK + p];
+            var[p] += k * k;
+        }
+    double scale = gp->y_scale, offset = s->has_reference ? -s->mean_ref * scale : gp->y_mean;
+    for (uint32_t p = 0; p < count; p++) {
+        mean[p] = offset + scale * mean[p];
+        var[p] = scale * scale * floor_variance(s, prior[p] - var[p]);
+    }
+}
+
+void
+tt_gp_slice_eval(tt_gp_slice *slice, const double *x, uint32_t count, double *mean, double *var)
+{
+    size_t dims = slice->gp->options.dims;
+    for (uint32_t at = 0; at < count; at += BLOCK)
+        eval_block(slice, x + at * dims, TT_MIN(count - at, (uint32_t)BLOCK), mean + at, var + at);
+}
+
+// d mean = sum_i alpha_i dk_i;  d var = d prior - 2 sum_i w_i dk_i with w = K^-1 (k - k_ref). For a
+// line dimension dk_i/dx_d = - a_i slope(r_i^2) (x_d - x_id) / l_d^2, slope = (5/3)(1 + sqrt5 r)
+// exp(-sqrt5 r).
+void
+tt_gp_slice_gradient(tt_gp_slice *slice,
+                     const double *x,
+                     double *mean,
+                     double *var,
+                     double *mean_grad,
+                     double *var_grad)
+{
+    tt_gp_slice *s = slice;
+    const tt_gp *gp = s->gp;
+    uint32_t dims = gp->options.dims;
+    *mean = 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+        double r2 = tti_gp_distance2(gp, &s->scales, x, gp->x + (size_t)i * dims) + s->offset[i];
+        double k = s->a[i] * tti_gp_matern(r2) + s->b[i];
+        s->slope[i] = s->a[i] * tti_gp_matern_slope(r2);
+        *mean += k * gp->alpha[i];
+        s->k[i] = s->solved[i] = k - s->k_ref[i];
+    }
+    cblas_dtrsv(CblasRowMajor, CblasLower, CblasNoTrans, CblasNonUnit, (int)s->n, gp->chol,
+                (int)gp->capacity, s->solved, 1);
+    double squares = cblas_ddot((int)s->n, s->solved, 1, s->solved, 1), ref_r2 = 0;
+    cblas_dtrsv(CblasRowMajor, CblasLower, CblasTrans, CblasNonUnit, (int)s->n, gp->chol,
+                (int)gp->capacity, s->solved, 1);
+    double prior = prior_variance(s, x, &ref_r2), scale = gp->y_scale;
+    double ref_slope = s->has_reference
+                           ? 2 * (s->scales.signal + s->scales.cross) * tti_gp_matern_slope(ref_r2)
+                           : 0;
+    for (uint32_t d = 0; d < dims; d++) {
+        double dm = 0, dv = 0, w = s->scales.weight[d];
+        if (gp->options.kind[d] == TT_GP_LINE) {
+            for (uint32_t i = 0; i < s->n; i++) {
+                double dk = -s->slope[i] * w * (x[d] - gp->x[(size_t)i * dims + d]);
+                dm += gp->alpha[i] * dk;
+                dv -= 2 * s->solved[i] * dk;
+            }
+            if (s->has_reference)
+                dv += ref_slope * w * (x[d] - s->reference[d]);
+        }
+        mean_grad[d] = scale * dm;
+        var_grad[d] = scale * scale * dv;
+    }
+    *mean = (s->has_reference ? -s->mean_ref * scale : gp->y_mean) + scale * *mean;
+    *var = scale * scale * floor_variance(s, prior - squares);
+}
+
+void
+tt_gp_predict(const tt_gp *gp, const double *x, double stage, double *mean, double *var)
+{
+    tt_gp_slice *slice = NULL;
+    *mean = gp->y_mean;
+    *var = INFINITY;
+    if (tt_gp_slice_open(gp, stage, NULL, &slice, NULL) != TT_OK)
+        return;
+    tt_gp_slice_eval(slice, x, 1, mean, var);
+    tt_gp_slice_close(slice);
+}
