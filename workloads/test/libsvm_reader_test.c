@@ -5,7 +5,6 @@
 #include "libsvm_parse.h"
 #include "number_parse.h"
 #include "tt/workloads_data.h"
-
 #include "temporary_file.h"
 // cmocka wants these before it
 #include <setjmp.h>
