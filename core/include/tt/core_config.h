@@ -13,9 +13,12 @@
 //     };
 //     tt_config_open(&cfg, err); tt_config_load_file(cfg, "job.yaml", err);
 //     tt_config_override(cfg, "optimizer.learning_rate=0.3", err);
-//     (void)tt_config_read(cfg, keys, TT_COUNT_OF(keys), &job);
+//     tt_config_read(cfg, keys, TT_COUNT_OF(keys), &job);
 //     if (job.kind == 1 && ...) tt_config_complain_key(cfg, "optimizer", "use sgd", "adam needs
 //     ..."); if (tt_config_error_count(cfg) > 0) { tt_config_errors_print(cfg, stderr); exit 2 }
+//
+// Every fault is in the list, running out of memory too, so that the statuses of load, override and
+// read may be left unread until the count is asked for.
 //
 // Caveats: one document of mappings, sequences and scalars; anchors, aliases and tags are refused.
 // Scalars are typed by the key that reads them, never guessed: `name: off` is the text "off" where
@@ -75,15 +78,12 @@ void tt_config_close(tt_config *cfg);
 // in
 //          the list of errors. Faults that leave a usable tree (a duplicate key) are in the list
 //          only, and the call returns TT_OK.
-TT_NODISCARD tt_status tt_config_load_file(tt_config *cfg, const char *path, tt_error *err);
-TT_NODISCARD tt_status tt_config_load_text(tt_config *cfg,
-                                           const char *name,
-                                           const char *text,
-                                           tt_error *err);
+tt_status tt_config_load_file(tt_config *cfg, const char *path, tt_error *err);
+tt_status tt_config_load_text(tt_config *cfg, const char *name, const char *text, tt_error *err);
 // "a.b=c": c is a YAML scalar or flow collection and replaces what was there; missing mappings on
 // the way are made; `a.b=null` takes the key back. Its place in messages is "--set a.b=c". errors
 // as above; a malformed override changes nothing.
-TT_NODISCARD tt_status tt_config_override(tt_config *cfg, const char *assignment, tt_error *err);
+tt_status tt_config_override(tt_config *cfg, const char *assignment, tt_error *err);
 
 // ---- reading
 // -------------------------------------------------------------------------------------
@@ -92,18 +92,13 @@ TT_NODISCARD tt_status tt_config_override(tt_config *cfg, const char *assignment
 // know (nothing is reported under a NODE key: that part belongs to whoever walks it). Fields of
 // faulty keys hold their default, so that checks across keys may go on. errors   TT_INVALID this
 // call recorded faults; TT_NOMEM
-TT_NODISCARD tt_status tt_config_read(tt_config *cfg,
-                                      const tt_config_key *keys,
-                                      size_t count,
-                                      void *out);
+tt_status tt_config_read(tt_config *cfg, const tt_config_key *keys, size_t count, void *out);
 // The same for one mapping, paths relative to it. A NULL node is an empty mapping.
-TT_NODISCARD tt_status tt_config_read_at(
+tt_status tt_config_read_at(
     tt_config *cfg, const tt_config_node *node, const tt_config_key *keys, size_t count, void *out);
 // One node as one key (its offset is ignored): for elements of a sequence.
-TT_NODISCARD tt_status tt_config_read_one(tt_config *cfg,
-                                          const tt_config_node *node,
-                                          const tt_config_key *key,
-                                          void *out);
+tt_status
+tt_config_read_one(tt_config *cfg, const tt_config_node *node, const tt_config_key *key, void *out);
 // 1 when the file, text or an override gives this key (whatever its value is, except null).
 int tt_config_given(const tt_config *cfg, const char *path);
 
