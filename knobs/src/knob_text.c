@@ -1,5 +1,6 @@
 // Values and settings as people write them.
 #include "knobs_internal.h"
+#include "tt/core_config.h" // tt_config_nearest
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,7 +145,11 @@ parse_word(const tt_knob *knob,
             *out = i;
             return TT_OK;
         }
-    return tt_error_set(err, TT_INVALID, where, NULL, "%s must be %s, not '%.60s'", knob->id,
+    char advice[96] = "";
+    const char *nearest = tt_config_nearest(text, words);
+    if (nearest != NULL)
+        (void)snprintf(advice, sizeof advice, "did you mean '%s'?", nearest);
+    return tt_error_set(err, TT_INVALID, where, advice, "%s must be %s, not '%.60s'", knob->id,
                         expected, text);
 }
 
