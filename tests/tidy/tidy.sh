@@ -13,7 +13,7 @@ root=${1:?usage: tidy.sh SOURCE_TREE}
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$root" || exit 2
 
-shared_names='README.md|CMakeLists.txt|LICENSE|package.json|.gitignore'
+shared_names='README.md|run|CMakeLists.txt|LICENSE|package.json|.gitignore'
 outside_headers='yaml|sqlite3|zlib|lzma|gsl/|jansson|hwloc|cblas|lapacke|cmocka|nanomsg/|sodium|zstd|lz4|xxhash|microhttpd'
 half_done='TODO|FIXME|XXX|HACK|unimplemented|not implemented'
 
