@@ -1,14 +1,17 @@
-// comm: frames and the links that carry them. One transport so far: single-producer single-consumer memory rings between the
-// nodes of one process, with the same frames and the same protocol that other transports will carry.
+// comm: frames and the links that carry them. One transport so far: single-producer single-consumer
+// memory rings between the nodes of one process, with the same frames and the same protocol that
+// other transports will carry.
 //
-// Caveats: a mesh loses nothing and keeps the order of each pair of nodes; the protocol above does not rely on either. A
-// frame handed to a receiver lives in the ring: it is valid during the call and not after.
+// Caveats: a mesh loses nothing and keeps the order of each pair of nodes; the protocol above does
+// not rely on either. A frame handed to a receiver lives in the ring: it is valid during the call
+// and not after.
 #ifndef TT_COMM_H
 #define TT_COMM_H
 
 #include "tt/core.h"
 
-// ---- frames --------------------------------------------------------------------------------------------------------------
+// ---- frames
+// --------------------------------------------------------------------------------------------------------------
 
 enum { TT_FRAME_MAGIC = 0x31465454, TT_FRAME_VERSION = 1, TT_FRAME_PAYLOAD_MAX = 1 << 30 };
 
@@ -27,17 +30,20 @@ typedef enum tt_frame_kind {
 } tt_frame_kind;
 
 enum tt_frame_flag {
-    TT_FRAME_WHOLE    = 1 << 0, // every row of the partition in order; no key list
-    TT_FRAME_BF16     = 1 << 1, // values are bf16
-    TT_FRAME_SEALED   = 1 << 2, // PULL_REPLY: a copy of the seal, with optimiser state; may be carried
-    TT_FRAME_CARRY    = 1 << 3, // PUSH: originals of the seal come along
-    TT_FRAME_READONLY = 1 << 4, // PULL: evaluation: the model that would be saved, never to be carried
-    TT_FRAME_LAST     = 1 << 5, // PIECE: the drain has sent everything that nobody was to carry
-    TT_FRAME_ALL      = 1 << 6, // FETCH: everything
-    TT_FRAME_HEADER   = 1 << 7, // FETCH: the sealed header
+    TT_FRAME_WHOLE = 1 << 0, // every row of the partition in order; no key list
+    TT_FRAME_BF16 = 1 << 1,  // values are bf16
+    TT_FRAME_SEALED =
+        1 << 2,              // PULL_REPLY: a copy of the seal, with optimiser state; may be carried
+    TT_FRAME_CARRY = 1 << 3, // PUSH: originals of the seal come along
+    TT_FRAME_READONLY =
+        1 << 4,             // PULL: evaluation: the model that would be saved, never to be carried
+    TT_FRAME_LAST = 1 << 5, // PIECE: the drain has sent everything that nobody was to carry
+    TT_FRAME_ALL = 1 << 6,  // FETCH: everything
+    TT_FRAME_HEADER = 1 << 7, // FETCH: the sealed header
 };
 
-// 64 bytes, little-endian. `clock`, `detail` and `extra` are explained where the protocol uses them (ps/README.md).
+// 64 bytes, little-endian. `clock`, `detail` and `extra` are explained where the protocol uses them
+// (ps/README.md).
 typedef struct tt_frame {
     uint32_t magic;
     uint16_t version, kind;
@@ -51,8 +57,10 @@ typedef struct tt_frame {
     uint32_t count, payload_bytes;
     uint32_t extra, checksum;
 } tt_frame;
-_Static_assert(sizeof(tt_frame) == 64 && offsetof(tt_frame, sequence) == 32, "the wire format is fixed");
-_Static_assert(offsetof(tt_frame, payload_bytes) == 52 && offsetof(tt_frame, checksum) == 60, "the wire format is fixed");
+_Static_assert(sizeof(tt_frame) == 64 && offsetof(tt_frame, sequence) == 32,
+               "the wire format is fixed");
+_Static_assert(offsetof(tt_frame, payload_bytes) == 52 && offsetof(tt_frame, checksum) == 60,
+               "the wire format is fixed");
 
 // Whether `size` bytes hold a well-formed frame with its payload; survives any bytes. thread [any]
 TT_NODISCARD tt_status tt_frame_check(const void *bytes, size_t size);
@@ -63,27 +71,30 @@ typedef struct tt_span {
     size_t size;
 } tt_span;
 
-// Where protocol cores put what they want sent. `send` copies before it returns and never blocks; magic, version and
-// payload_bytes are filled in by it.
+// Where protocol cores put what they want sent. `send` copies before it returns and never blocks;
+// magic, version and payload_bytes are filled in by it.
 typedef struct tt_outbox {
     void *self;
-    void (*send)(void *self, uint32_t to, tt_frame *frame, const tt_span *spans, uint32_t span_count);
+    void (*send)(
+        void *self, uint32_t to, tt_frame *frame, const tt_span *spans, uint32_t span_count);
 } tt_outbox;
 
-// ---- a mesh of memory rings ----------------------------------------------------------------------------------------------
+// ---- a mesh of memory rings
+// ----------------------------------------------------------------------------------------------
 
 typedef struct tt_mesh tt_mesh;
 
 // Counters of one node; each written by its node, read by any (relaxed).
 typedef struct tt_mesh_counters {
     uint64_t frames, bytes, chunks; // sent
-    uint64_t waits, sleeps;         // times the node had nothing to do; times it went as far as the futex
-    uint64_t full;                  // sends that found the ring full and were queued
+    uint64_t waits, sleeps; // times the node had nothing to do; times it went as far as the futex
+    uint64_t full;          // sends that found the ring full and were queued
 } tt_mesh_counters;
 
 // node_count ends, each connected to each. Rings use memory only as far as they are filled.
 TT_NODISCARD tt_status tt_mesh_open(uint32_t node_count, tt_mesh **out, tt_error *err);
-// Sizes of this node's sends from now on: messages travel in chunks of at most chunk_bytes (4 KiB .. 1 MiB). thread: the node's
+// Sizes of this node's sends from now on: messages travel in chunks of at most chunk_bytes (4 KiB
+// .. 1 MiB). thread: the node's
 void tt_mesh_set_chunk(tt_mesh *mesh, uint32_t node, uint32_t chunk_bytes);
 // Pauses before the futex in this node's waits. thread: the node's
 void tt_mesh_set_spin(tt_mesh *mesh, uint32_t node, uint32_t spin);
@@ -91,10 +102,15 @@ void tt_mesh_set_spin(tt_mesh *mesh, uint32_t node, uint32_t spin);
 tt_outbox tt_mesh_outbox(tt_mesh *mesh, uint32_t node);
 // Hands over what was sent since the last flush: rings the bells. thread: the node's
 void tt_mesh_flush(tt_mesh *mesh, uint32_t node);
-// Calls `handle` for every message that has arrived, at most `limit`; returns how many. thread: the node's
-uint32_t tt_mesh_receive(tt_mesh *mesh, uint32_t node, uint32_t limit,
-                         void (*handle)(void *self, const tt_frame *frame, const uint8_t *payload), void *self);
-// Flushes, then waits until something may have arrived, someone called tt_mesh_wake, or timeout_ns passed. thread: the node's
+// Calls `handle` for every message that has arrived, at most `limit`; returns how many. thread: the
+// node's
+uint32_t tt_mesh_receive(tt_mesh *mesh,
+                         uint32_t node,
+                         uint32_t limit,
+                         void (*handle)(void *self, const tt_frame *frame, const uint8_t *payload),
+                         void *self);
+// Flushes, then waits until something may have arrived, someone called tt_mesh_wake, or timeout_ns
+// passed. thread: the node's
 void tt_mesh_wait(tt_mesh *mesh, uint32_t node, uint64_t timeout_ns);
 // Ends that node's wait. thread [any]
 void tt_mesh_wake(tt_mesh *mesh, uint32_t node);

@@ -1,0 +1,250 @@
+// ps: the parameter server. One table of parameters cut into partitions, a server core that owns
+// partitions and applies pushes to them, a worker client core that pulls and pushes, and the rules
+// by which a partition changes server while both go on.
+//
+// Server and client are state machines: (state, message) -> messages. They own no thread, no socket
+// and no clock; a driver feeds them frames and carries what they put into their outbox. The
+// in-place store at the end is the driver of its own kind: workers of one process touch the
+// partitions directly, without a message.
+//
+// Caveats: one table a job. A partition has one owner; replicas and checkpoints are not here yet.
+// The protocol, field by field, is in ps/README.md.
+#ifndef TT_PS_H
+#define TT_PS_H
+
+#include "tt/comm.h"
+#include "tt/core.h"
+#include "tt/core_vec.h"
+
+enum { TT_PS_NODES_MAX = 64, TT_PS_SLICES_MAX = 256 };
+
+// ---- tables
+// --------------------------------------------------------------------------------------------------------------
+
+typedef enum tt_ps_table_kind {
+    TT_PS_DENSE, // rows 0 .. rows - 1, partitions are ranges
+    TT_PS_SPARSE // rows by 64-bit key, created when first pushed, zero before; partitions by hash
+} tt_ps_table_kind;
+
+typedef enum tt_ps_optimizer_kind {
+    TT_PS_SGD,     // w -= lr(t) g
+    TT_PS_ADAGRAD, // s += g^2; w -= lr(t) g / (sqrt(s) + epsilon)    Duchi, Hazan, Singer 2011
+    TT_PS_ADD,     // w += g
+} tt_ps_optimizer_kind;
+
+typedef enum tt_ps_schedule {
+    TT_PS_CONSTANT,     // lr
+    TT_PS_INVERSE,      // lr / (1 + decay t)
+    TT_PS_INVERSE_SQRT, // lr / sqrt(1 + decay t)
+} tt_ps_schedule;
+
+typedef enum tt_ps_consistency { TT_PS_ASP, TT_PS_SSP, TT_PS_BSP } tt_ps_consistency;
+
+typedef struct tt_ps_table {
+    tt_ps_table_kind kind;
+    uint64_t rows;  // dense
+    uint32_t width; // floats a row
+    uint32_t partition_count;
+    tt_ps_consistency consistency;
+    uint32_t slice_count; // BSP: contributions that make a round
+    tt_ps_optimizer_kind optimizer;
+    double learning_rate;
+    tt_ps_schedule schedule;
+    double decay;   // per iteration
+    double epsilon; // AdaGrad
+    // 1: keep the polynomial-decay average of the iterates, weights t^3 (Shamir and Zhang 2013, eq.
+    // 4 with eta = 3): what read-only pulls return and what is saved. Kept lazily: avg_T = w_T -
+    // (1/C_T) sum_s C_(s-1) delta_s, C_s = sum_(t<=s) t^3.
+    int averaging;
+} tt_ps_table;
+
+// Floats of optimiser state beside each weight.
+uint32_t tt_ps_state_count(const tt_ps_table *table);
+// Learning rate at iteration t (0, 1, ...).
+double tt_ps_learning_rate(const tt_ps_table *table, uint64_t iteration);
+// Partition of a key, and for dense tables its first row (partition_count gives rows).
+uint32_t tt_ps_partition_of(const tt_ps_table *table, uint64_t key);
+uint64_t tt_ps_partition_first(const tt_ps_table *table, uint32_t partition);
+// A good partition count: about 4 for each server there can be, fewer when the table is small.
+uint32_t tt_ps_partition_count_for(uint64_t rows, uint32_t servers_max);
+
+// ---- placement
+// -----------------------------------------------------------------------------------------------------------
+
+// Who does what in one generation. Immutable once published; nodes adopt it at their next iteration
+// boundary.
+typedef struct tt_ps_view {
+    uint32_t generation;
+    uint32_t node_count, partition_count, slice_count;
+    uint32_t effective_round; // BSP: the round from which it holds; else 0
+    uint8_t is_worker[TT_PS_NODES_MAX];
+    uint32_t join_clock[TT_PS_NODES_MAX]; // SSP: where the clock of a worker that joins begins
+    uint32_t joined_at[TT_PS_NODES_MAX];  // generation in which the node became a worker
+    uint16_t slice_owner[TT_PS_SLICES_MAX];
+    uint16_t *owner;    // [partition_count]
+    uint16_t *previous; // owner before the last move
+    uint32_t *moved_at; // generation of the last move, or 0
+} tt_ps_view;
+
+// The first generation (1): is_server says who serves, everybody else works; partitions and slices
+// dealt out evenly.
+TT_NODISCARD tt_status tt_ps_view_first(const tt_ps_table *table,
+                                        uint32_t node_count,
+                                        const uint8_t *is_server,
+                                        tt_ps_view **out);
+// Generation + 1 with other servers: balanced with the fewest moves. is_server NULL: same
+// placement, another setting.
+TT_NODISCARD tt_status tt_ps_view_next(const tt_ps_view *view,
+                                       const uint8_t *is_server,
+                                       tt_ps_view **out);
+// Partitions whose owner differs.
+uint32_t tt_ps_view_moves(const tt_ps_view *from, const tt_ps_view *to);
+void tt_ps_view_free(tt_ps_view *view);
+
+// ---- server core
+// ---------------------------------------------------------------------------------------------------------
+
+typedef struct tt_ps_server tt_ps_server;
+
+typedef struct tt_ps_hooks {
+    void *self;
+    // The newest published view; asked when a message shows that there is a newer one than ours.
+    const tt_ps_view *(*newest)(void *self);
+    // Partition `partition`, moved at `generation`, has left this server and its memory is free.
+    void (*retired)(void *self, uint32_t partition, uint32_t generation);
+} tt_ps_hooks;
+
+// Each written by the server's thread, read by any (relaxed).
+typedef struct tt_ps_server_counters {
+    uint64_t pulls, pushes, duplicates, parked, moved_answers;
+    uint64_t bytes_carried, bytes_drained,
+        bytes_fetched; // parameter bytes (with state) installed here, by how they came
+    uint64_t rows_installed;
+    uint64_t partition_bytes; // memory of the partitions held now
+    uint64_t iterations; // pushes applied to partition 0 held here, merged ones counted as many
+} tt_ps_server_counters;
+
+TT_NODISCARD tt_status tt_ps_server_open(const tt_ps_table *table,
+                                         uint32_t node,
+                                         uint32_t node_count,
+                                         tt_outbox outbox,
+                                         tt_ps_hooks hooks,
+                                         tt_ps_server **out,
+                                         tt_error *err);
+// The first view: partitions owned by this node begin here at zero.
+TT_NODISCARD tt_status tt_ps_server_start(tt_ps_server *server, const tt_ps_view *view);
+// A newer view: seals what leaves, awaits what comes. Older or equal ones are ignored.
+void tt_ps_server_adopt(tt_ps_server *server, const tt_ps_view *view);
+void tt_ps_server_set_ops(tt_ps_server *server, const tt_vec_ops *ops);
+// A frame for a server (PULL, PUSH, FETCH, PIECE, SEAL, COMPLETE, MOVED of a fetch).
+void tt_ps_server_receive(tt_ps_server *server, const tt_frame *frame, const uint8_t *payload);
+// Work that waits for a free moment: drains sealed partitions, one piece a call. True when there is
+// more.
+int tt_ps_server_background(tt_ps_server *server);
+// Time passes: asks again for what has not come. The driver calls it every few milliseconds.
+void tt_ps_server_tick(tt_ps_server *server);
+// Partitions that are not yet settled here (sealed or arriving), and all that are held.
+uint32_t tt_ps_server_moving(const tt_ps_server *server);
+uint32_t tt_ps_server_held(const tt_ps_server *server);
+void tt_ps_server_counters_read(const tt_ps_server *server, tt_ps_server_counters *out);
+void tt_ps_server_close(tt_ps_server *server);
+
+// ---- worker client core
+// --------------------------------------------------------------------------------------------------
+
+typedef struct tt_ps_client tt_ps_client;
+
+// The rows of one operation: ascending 32-bit rows (dense), any 64-bit keys (sparse), or every row
+// of the table (both NULL).
+typedef struct tt_ps_keys {
+    const uint32_t *rows;
+    const uint64_t *keys;
+    uint32_t count;
+} tt_ps_keys;
+
+enum { TT_PS_WAITS_MAX = 8192 };
+
+typedef struct tt_ps_client_counters {
+    uint64_t pulls, pushes, resent, redirected, carried;
+    uint64_t moving_wait_count; // answers waited for on a moving partition
+    uint64_t moving_wait_max_ns;
+} tt_ps_client_counters;
+
+// max_keys: rows of the largest operation. sequence_base: 0, or past what an earlier client of this
+// node used.
+TT_NODISCARD tt_status tt_ps_client_open(const tt_ps_table *table,
+                                         uint32_t node,
+                                         uint32_t node_count,
+                                         uint32_t max_keys,
+                                         tt_outbox outbox,
+                                         tt_ps_hooks hooks,
+                                         tt_ps_client **out,
+                                         tt_error *err);
+// At an iteration boundary only (no operation under way).
+void tt_ps_client_adopt(tt_ps_client *client, const tt_ps_view *view);
+void tt_ps_client_set(tt_ps_client *client, uint32_t in_flight, int bf16);
+// The time that goes with the calls that follow.
+void tt_ps_client_time(tt_ps_client *client, uint64_t now_ns);
+// Starts pulling `keys` into out[count][width]. need: rounds (BSP) or least worker clock (SSP) the
+// answer must include, 0 under ASP. read_only: the model that would be saved (averaged when
+// averaging is on), whole table only. Borrows keys and out until done, and keys until the push
+// after it is done.
+void
+tt_ps_client_pull(tt_ps_client *client, tt_ps_keys keys, uint32_t need, int read_only, float *out);
+// Starts pushing the gradients of the rows last pulled. clock: iterations of this worker so far,
+// this one included (SSP), or the round (BSP); detail: iterations merged into this push (ASP, SSP)
+// or the slice (BSP). Borrows gradients until done.
+void
+tt_ps_client_push(tt_ps_client *client, const float *gradients, uint32_t clock, uint32_t detail);
+// A frame for a worker (PULL_REPLY, PUSH_ACK, MOVED).
+void tt_ps_client_receive(tt_ps_client *client, const tt_frame *frame, const uint8_t *payload);
+// Sends again what has had no answer for retry_ns.
+void tt_ps_client_tick(tt_ps_client *client, uint64_t retry_ns);
+int tt_ps_client_done(const tt_ps_client *client);
+// Forgets a pull under way (the job stops).
+void tt_ps_client_abandon(tt_ps_client *client);
+void tt_ps_client_counters_read(const tt_ps_client *client, tt_ps_client_counters *out);
+// The waits on moving partitions, nanoseconds, the latest TT_PS_WAITS_MAX of them; returns how
+// many. thread: the worker's
+uint32_t tt_ps_client_waits(const tt_ps_client *client, uint64_t *out);
+void tt_ps_client_close(tt_ps_client *client);
+
+// ---- in place
+// ------------------------------------------------------------------------------------------------------------
+
+// The table in the memory of one process, touched by all workers directly. Dense tables are read
+// and written without locks (Hogwild, Niu et al. 2011): concurrent updates of one float may lose
+// one of them. Sparse tables take a lock a partition. Consistency is kept as by servers: SSP waits
+// for clocks, BSP reduces each round in slice order.
+typedef struct tt_ps_store tt_ps_store;
+
+TT_NODISCARD tt_status tt_ps_store_open(const tt_ps_table *table,
+                                        uint32_t node_count,
+                                        tt_ps_store **out,
+                                        tt_error *err);
+// Who works now (SSP clocks of others are ignored); join clocks as in a view. thread [control], or
+// a worker adopting
+void tt_ps_store_adopt(tt_ps_store *store, const tt_ps_view *view);
+// False when `stop` was raised while waiting. spin: pauses before sleeping. thread [worker]
+int tt_ps_store_pull(tt_ps_store *store,
+                     uint32_t worker,
+                     tt_ps_keys keys,
+                     uint32_t need,
+                     uint32_t spin,
+                     const int *stop,
+                     float *out);
+void tt_ps_store_push(tt_ps_store *store,
+                      const tt_vec_ops *ops,
+                      uint32_t worker,
+                      tt_ps_keys keys,
+                      const float *gradients,
+                      uint32_t clock,
+                      uint32_t detail);
+// The model that would be saved, whole dense table or the given keys. thread [any] (racy while
+// workers push)
+void tt_ps_store_read(tt_ps_store *store, tt_ps_keys keys, float *out);
+// Wakes workers that wait, so that they see `stop`.
+void tt_ps_store_wake(tt_ps_store *store);
+void tt_ps_store_close(tt_ps_store *store);
+
+#endif

@@ -1,0 +1,585 @@
+// Moving a partition while it is used: sealing at the old owner, arriving at the new one, fetch,
+// drain, completion. The rules are numbered as in ps/README.md. Source: Towards Self-Tuning
+// Parameter Servers, Section V (On-Demand Model Relocation), completed by rules that an exhaustive
+// search of a model found necessary.
+#include "server_core.h"
+#include <string.h>
+
+static void
+count(uint64_t *counter, uint64_t amount)
+{
+    tt_store_relaxed(counter, *counter + amount); // one writer
+}
+
+static size_t
+padded(size_t bytes)
+{
+    return (bytes + 3) & ~(size_t)3;
+}
+
+static uint32_t
+index_of(const tt_ps_server *server, const tti_slot *slot)
+{
+    return (uint32_t)(slot - server->slots);
+}
+
+static tt_frame
+move_frame(const tt_ps_server *server, const tti_slot *slot, tt_frame_kind kind)
+{
+    return (tt_frame){.kind = (uint16_t)kind,
+                      .generation = server->view->generation,
+                      .partition = (uint16_t)index_of(server, slot),
+                      .extra = slot->moved_at};
+}
+
+static void
+send_to_peer(tt_ps_server *server,
+             const tti_slot *slot,
+             tt_frame *frame,
+             const tt_span *spans,
+             uint32_t span_count)
+{
+    server->outbox.send(server->outbox.self, slot->peer, frame, spans, span_count);
+}
+
+// ---- requests that wait
+// ------------------------------------------------------------------------------------------------------
+
+void
+tti_server_hold(tti_slot *slot, const tt_frame *frame, const uint8_t *payload, int fetched)
+{
+    for (tti_held *held = slot->held; held != NULL; held = held->next)
+        if (held->frame.sender == frame->sender && held->frame.sequence == frame->sequence &&
+            held->frame.kind == frame->kind)
+            return; // asked again while it waits
+    tti_held *held = slot->held_count < TTI_HELD_MAX ? tti_hold(frame, payload) : NULL;
+    if (held == NULL)
+        return; // dropped: it will be asked again (rule 3)
+    held->fetched = fetched;
+    *(slot->held != NULL ? slot->held_end : &slot->held) = held;
+    slot->held_end = &held->next;
+    slot->held_count++;
+}
+
+void
+tti_server_retry_held(tt_ps_server *server, tti_slot *slot)
+{
+    uint32_t round;
+    do {
+        round = slot->round;
+        tti_held *waiting = slot->held;
+        slot->held = NULL;
+        slot->held_count = 0;
+        while (waiting != NULL) {
+            tti_held *next = waiting->next;
+            slot->fetched = waiting->fetched;
+            if (waiting->frame.kind == TT_FRAME_PULL)
+                tti_server_handle_pull(server, slot, &waiting->frame, waiting->payload);
+            else
+                tti_server_handle_push(server, slot, &waiting->frame, waiting->payload);
+            slot->fetched = 0;
+            tt_mem_free(waiting);
+            waiting = next;
+        }
+    } while (slot->held != NULL &&
+             slot->round != round); // a round that closed lets the next one's pushes in
+}
+
+// ---- the old owner
+// -----------------------------------------------------------------------------------------------------------
+
+static void
+send_seal(tt_ps_server *server, const tti_slot *slot)
+{
+    tti_seal seal = {.steps = slot->partition->steps,
+                     .iterations = slot->partition->iterations,
+                     .key_count = slot->partition->rows,
+                     .round = slot->round,
+                     .node_count = server->node_count};
+    memcpy(seal.sequence, slot->sequence, sizeof seal.sequence);
+    memcpy(seal.clock, slot->clock, sizeof seal.clock);
+    tt_frame frame = move_frame(server, slot, TT_FRAME_SEAL);
+    tt_span span = {&seal, sizeof seal};
+    send_to_peer(server, slot, &frame, &span, 1);
+}
+
+// Rules 1 and 2. From here on nothing of this partition changes at this server; everything that
+// leaves is a copy of it.
+void
+tti_server_seal(tt_ps_server *server, tti_slot *slot, uint32_t generation, uint16_t target)
+{
+    TT_ASSERT(slot->state == TTI_SERVING && slot->collecting.arrived == 0);
+    slot->state = TTI_SEALED;
+    slot->moved_at = generation;
+    slot->peer = target;
+    slot->pending_seal = 0;
+    slot->ticks = 0;
+    slot->departure = (tti_departure){0};
+    slot->departure.licensed = tt_mem_zalloc(slot->partition->rows, 1);
+    TT_ASSERT(slot->departure.licensed != NULL); // a byte for each row that was just held
+    tti_round_fini(&slot->collecting, server->table->slice_count);
+    send_seal(server, slot);
+    // Parked pulls: those the seal can answer get it, the others must be judged where clocks
+    // advance.
+    tti_held *parked = slot->parked;
+    slot->parked = NULL;
+    while (parked != NULL) {
+        tti_held *next = parked->next;
+        tti_server_sealed_pull(server, slot, &parked->frame, parked->payload);
+        tt_mem_free(parked);
+        parked = next;
+    }
+    tti_server_retry_held(server, slot); // pushes of the next round: MOVED
+}
+
+int
+tti_server_seal_if_due(tt_ps_server *server, tti_slot *slot)
+{
+    if (slot->pending_seal == 0 || slot->round < server->view->effective_round)
+        return 0;
+    tti_server_seal(server, slot, slot->pending_seal, server->view->owner[index_of(server, slot)]);
+    return 1;
+}
+
+// Values as stored, never rounded, with the licence to carry for rows nobody was given yet (rules 4
+// and 13). payload: values[count][width] f32 | flags[count] padded to 4 | state of licensed
+// existing rows, packed
+static void
+sealed_reply(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uint8_t *keys)
+{
+    tti_partition *partition = slot->partition;
+    int whole = (frame->flags & TT_FRAME_WHOLE) != 0;
+    uint32_t rows_wanted = whole ? partition->rows : frame->count;
+    uint32_t width = partition->width, cell_floats = tti_partition_cell_floats(partition);
+    float *values = tti_server_values(server, (size_t)rows_wanted * (width + cell_floats));
+    float *state = values + (size_t)rows_wanted * width;
+    uint8_t *flags = tti_server_bytes(server, padded(rows_wanted));
+    size_t state_floats = 0;
+    for (uint32_t i = 0; i < rows_wanted; i++) {
+        uint32_t row =
+            whole ? i : tti_partition_find(partition, tti_key_at(server->table, keys, i));
+        flags[i] = row == TTI_NO_ROW ? TTI_ROW_LICENSED : TTI_ROW_EXISTS;
+        if (row == TTI_NO_ROW) {
+            memset(values + (size_t)i * width, 0, width * sizeof(float));
+            continue;
+        }
+        float *cell = state + state_floats;
+        tti_partition_export(partition, row, cell);
+        memcpy(values + (size_t)i * width, cell, width * sizeof(float));
+        if (slot->departure.licensed[row])
+            continue;
+        slot->departure.licensed[row] = 1;
+        flags[i] |= TTI_ROW_LICENSED;
+        memmove(cell, cell + width, (cell_floats - width) * sizeof(float));
+        state_floats += cell_floats - width;
+    }
+    tt_frame out = move_frame(server, slot, TT_FRAME_PULL_REPLY);
+    out.flags = (uint16_t)(TT_FRAME_SEALED | (frame->flags & TT_FRAME_WHOLE));
+    out.sequence = frame->sequence;
+    out.count = rows_wanted;
+    out.clock = tti_server_clock(server, slot);
+    tt_span spans[3] = {{values, (size_t)rows_wanted * width * sizeof(float)},
+                        {flags, padded(rows_wanted)},
+                        {state, state_floats * sizeof(float)}};
+    server->outbox.send(server->outbox.self, frame->sender, &out, spans, 3);
+}
+
+void
+tti_server_sealed_pull(tt_ps_server *server,
+                       tti_slot *slot,
+                       const tt_frame *frame,
+                       const uint8_t *payload)
+{
+    if (frame->clock > tti_server_clock(server, slot))
+        tti_server_answer_moved(server, slot, frame);
+    else if ((frame->flags & TT_FRAME_READONLY) != 0)
+        tti_server_reply(server, slot, frame, payload); // looks on, carries nothing
+    else
+        sealed_reply(server, slot, frame, payload);
+}
+
+// One PIECE of the given rows (or of keys that may not exist, for a fetch).
+// payload: keys[count] padded | flags[count] padded | cells of existing rows, packed
+typedef struct seal_piece {
+    uint8_t *keys, *flags;
+    float *cells;
+    uint32_t count, cell_count;
+} seal_piece;
+
+static seal_piece
+piece_room(tt_ps_server *server, uint32_t rows, uint32_t cell_floats)
+{
+    seal_piece piece = {0};
+    size_t key_bytes = padded(rows * tti_key_bytes(server->table));
+    piece.keys = tti_server_bytes(server, key_bytes + padded(rows));
+    piece.flags = piece.keys + key_bytes;
+    piece.cells = tti_server_values(server, (size_t)rows * cell_floats);
+    return piece;
+}
+
+static void
+piece_add(tt_ps_server *server, tti_slot *slot, seal_piece *piece, uint64_t key, uint32_t row)
+{
+    if (server->table->kind == TT_PS_DENSE) {
+        uint32_t key32 = (uint32_t)key;
+        memcpy(piece->keys + piece->count * sizeof key32, &key32, sizeof key32);
+    } else {
+        memcpy(piece->keys + piece->count * sizeof key, &key, sizeof key);
+    }
+    piece->flags[piece->count++] = row == TTI_NO_ROW ? 0 : TTI_ROW_EXISTS;
+    if (row == TTI_NO_ROW)
+        return;
+    uint32_t cell_floats = tti_partition_cell_floats(slot->partition);
+    tti_partition_export(slot->partition, row,
+                         piece->cells + (size_t)piece->cell_count++ * cell_floats);
+    slot->departure.licensed[row] = 1;
+}
+
+static void
+piece_send(tt_ps_server *server, tti_slot *slot, const seal_piece *piece, uint32_t flags)
+{
+    tt_frame frame = move_frame(server, slot, TT_FRAME_PIECE);
+    frame.flags = (uint16_t)flags;
+    frame.count = piece->count;
+    tt_span spans[3] = {
+        {piece->keys, padded(piece->count * tti_key_bytes(server->table))},
+        {piece->flags, padded(piece->count)},
+        {piece->cells,
+         (size_t)piece->cell_count * tti_partition_cell_floats(slot->partition) * sizeof(float)}};
+    send_to_peer(server, slot, &frame, spans, 3);
+}
+
+static uint32_t
+rows_in_piece(const tti_slot *slot)
+{
+    uint32_t cell_bytes = tti_partition_cell_floats(slot->partition) * (uint32_t)sizeof(float);
+    return TT_MAX(TTI_PIECE_BYTES / (cell_bytes + 9), 1u);
+}
+
+// Rule 11: rows that nobody was given to carry, one piece a call. True when more is to come.
+int
+tti_server_drain(tt_ps_server *server, tti_slot *slot)
+{
+    uint32_t limit = rows_in_piece(slot);
+    seal_piece piece = piece_room(server, limit, tti_partition_cell_floats(slot->partition));
+    tti_departure *departure = &slot->departure;
+    for (; departure->cursor < slot->partition->rows && piece.count < limit; departure->cursor++)
+        if (!departure->licensed[departure->cursor])
+            piece_add(server, slot, &piece, tti_row_key(slot->partition, departure->cursor),
+                      departure->cursor);
+    departure->drained = departure->cursor == slot->partition->rows;
+    piece_send(server, slot, &piece, departure->drained ? TT_FRAME_LAST : 0);
+    return !departure->drained;
+}
+
+static void
+send_everything(tt_ps_server *server, tti_slot *slot)
+{
+    uint32_t limit = rows_in_piece(slot);
+    for (uint32_t row = 0; row < slot->partition->rows;) {
+        seal_piece piece = piece_room(server, limit, tti_partition_cell_floats(slot->partition));
+        for (; row < slot->partition->rows && piece.count < limit; row++)
+            piece_add(server, slot, &piece, tti_row_key(slot->partition, row), row);
+        piece_send(server, slot, &piece, TT_FRAME_ALL);
+    }
+}
+
+// Rule 5: what the new owner needs at once.
+void
+tti_server_handle_fetch(tt_ps_server *server,
+                        tti_slot *slot,
+                        const tt_frame *frame,
+                        const uint8_t *payload)
+{
+    if (slot->state != TTI_SEALED || frame->extra != slot->moved_at)
+        return; // not sealed yet: the seal will be sent; retired: the asker has everything
+    if ((frame->flags & TT_FRAME_HEADER) != 0)
+        send_seal(server, slot);
+    if ((frame->flags & TT_FRAME_ALL) != 0)
+        send_everything(server, slot);
+    if (frame->count == 0)
+        return;
+    seal_piece piece = piece_room(server, frame->count, tti_partition_cell_floats(slot->partition));
+    for (uint32_t i = 0; i < frame->count; i++) {
+        uint64_t key = tti_key_at(server->table, payload, i);
+        piece_add(server, slot, &piece, key, tti_partition_find(slot->partition, key));
+    }
+    piece_send(server, slot, &piece, TT_FRAME_ALL);
+}
+
+// Rule 9: freed when the new owner says so, never because everything was sent.
+void
+tti_server_handle_complete(tt_ps_server *server, tti_slot *slot, const tt_frame *frame)
+{
+    if (slot->state != TTI_SEALED || frame->extra != slot->moved_at)
+        return;
+    tti_partition_free(slot->partition);
+    slot->partition = NULL;
+    tt_mem_free(slot->departure.licensed);
+    slot->departure = (tti_departure){0};
+    slot->state = TTI_RETIRED;
+    tti_server_count_bytes(server);
+    if (server->hooks.retired != NULL)
+        server->hooks.retired(server->hooks.self, index_of(server, slot), slot->moved_at);
+}
+
+// ---- the new owner
+// -----------------------------------------------------------------------------------------------------------
+
+void
+tti_server_expect(tt_ps_server *server, tti_slot *slot, uint32_t generation, uint16_t source)
+{
+    TT_ASSERT(slot->state == TTI_ABSENT || slot->state == TTI_RETIRED);
+    tt_status status = tti_partition_alloc(server->table, index_of(server, slot), &slot->partition);
+    if (status == TT_OK && server->table->consistency == TT_PS_BSP)
+        status = tti_round_init(&slot->collecting, server->table->slice_count);
+    slot->arrival = (tti_arrival){.from_round = server->view->effective_round};
+    if (status == TT_OK && server->table->kind == TT_PS_DENSE) {
+        slot->arrival.present = tt_mem_zalloc(slot->partition->rows, 1);
+        status = slot->arrival.present != NULL ? TT_OK : TT_NOMEM;
+    }
+    TT_ASSERT(status == TT_OK); // the plan was made for memory that is there
+    slot->state = TTI_ARRIVING;
+    slot->moved_at = generation;
+    slot->peer = source;
+    slot->ticks = 0;
+}
+
+static int
+is_here(const tti_slot *slot, uint64_t key)
+{
+    if (slot->arrival.present != NULL)
+        return key < slot->partition->rows && slot->arrival.present[key];
+    return tti_partition_find(slot->partition, key) != TTI_NO_ROW;
+}
+
+// Installs one row of the seal unless it is here. cell NULL: the key is not in the seal, it begins
+// at zero.
+static void
+install(
+    tt_ps_server *server, tti_slot *slot, uint64_t key, const float *cell, uint64_t *bytes_counter)
+{
+    if (is_here(slot, key))
+        return;
+    uint32_t row = tti_partition_find_or_create(slot->partition, key);
+    if (row == TTI_NO_ROW)
+        return; // no memory or no such row: it stays missing and is asked for again
+    if (slot->arrival.present != NULL)
+        slot->arrival.present[key] = 1;
+    if (cell == NULL)
+        return;
+    tti_partition_import(slot->partition, row, cell);
+    slot->arrival.installed++;
+    count(bytes_counter, tti_partition_cell_floats(slot->partition) * sizeof(float));
+    count(&server->counters.rows_installed, 1);
+}
+
+static void
+finish_if_complete(tt_ps_server *server, tti_slot *slot)
+{
+    if (slot->state != TTI_ARRIVING || !slot->arrival.header_in ||
+        slot->arrival.installed < slot->arrival.key_count)
+        return;
+    slot->state = TTI_SERVING;
+    tt_mem_free(slot->arrival.present);
+    slot->arrival.present = NULL;
+    tt_frame frame = move_frame(server, slot, TT_FRAME_COMPLETE);
+    send_to_peer(server, slot, &frame, NULL, 0);
+}
+
+// Rule 2: applied to nothing, acknowledged to nobody before the header is in.
+void
+tti_server_handle_seal(tt_ps_server *server,
+                       tti_slot *slot,
+                       const tt_frame *frame,
+                       const uint8_t *payload)
+{
+    if (slot->state != TTI_ARRIVING || slot->arrival.header_in || frame->extra != slot->moved_at ||
+        frame->payload_bytes != sizeof(tti_seal))
+        return;
+    tti_seal seal;
+    memcpy(&seal, payload, sizeof seal);
+    slot->partition->steps = seal.steps;
+    slot->partition->iterations = seal.iterations;
+    slot->round = seal.round;
+    memcpy(slot->sequence, seal.sequence, sizeof slot->sequence);
+    for (uint32_t n = 0; n < server->node_count; n++)
+        slot->clock[n] =
+            TT_MAX(seal.clock[n], server->view->joined_at[n] > 1 ? server->view->join_clock[n] : 0);
+    slot->arrival.key_count = seal.key_count;
+    slot->arrival.header_in = 1;
+    slot->ticks = 0;
+    finish_if_complete(server, slot);
+    tti_server_retry_held(server, slot);
+}
+
+void
+tti_server_handle_piece(tt_ps_server *server,
+                        tti_slot *slot,
+                        const tt_frame *frame,
+                        const uint8_t *payload)
+{
+    if (frame->extra != slot->moved_at)
+        return;
+    if (slot->state == TTI_SERVING && (frame->flags & TT_FRAME_LAST) != 0 &&
+        frame->sender == slot->peer) {
+        tt_frame again = move_frame(server, slot, TT_FRAME_COMPLETE); // ours was lost
+        send_to_peer(server, slot, &again, NULL, 0);
+    }
+    if (slot->state != TTI_ARRIVING)
+        return;
+    const uint8_t *flags = payload + padded(frame->count * tti_key_bytes(server->table));
+    const float *cells = (const float *)(const void *)(flags + padded(frame->count));
+    uint32_t cell_floats = tti_partition_cell_floats(slot->partition), cell = 0;
+    uint64_t *bytes = (frame->flags & TT_FRAME_ALL) != 0 ? &server->counters.bytes_fetched
+                                                         : &server->counters.bytes_drained;
+    for (uint32_t i = 0; i < frame->count; i++) {
+        int exists = (flags[i] & TTI_ROW_EXISTS) != 0;
+        const float *original = exists ? cells + (size_t)cell++ * cell_floats : NULL;
+        install(server, slot, tti_key_at(server->table, payload, i), original, bytes);
+    }
+    slot->arrival.last_in |= (frame->flags & TT_FRAME_LAST) != 0;
+    slot->ticks = 0;
+    finish_if_complete(server, slot);
+    tti_server_retry_held(server, slot);
+}
+
+// Originals that a worker carried: installed only if they are of this very seal (rule 4).
+static void
+install_carried(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uint8_t *payload)
+{
+    uint32_t rows = (frame->flags & TT_FRAME_WHOLE) != 0 ? slot->partition->rows : frame->count;
+    size_t key_bytes =
+        (frame->flags & TT_FRAME_WHOLE) != 0 ? 0 : padded(rows * tti_key_bytes(server->table));
+    size_t float_bytes = (frame->flags & TT_FRAME_BF16) != 0 ? sizeof(tt_bf16) : sizeof(float);
+    const uint8_t *flags =
+        payload + key_bytes + padded((size_t)rows * server->table->width * float_bytes);
+    const float *cells = (const float *)(const void *)(flags + padded(rows));
+    uint32_t cell_floats = tti_partition_cell_floats(slot->partition), cell = 0;
+    for (uint32_t i = 0; i < rows; i++) {
+        if ((flags[i] & TTI_ROW_LICENSED) == 0)
+            continue;
+        const float *original =
+            (flags[i] & TTI_ROW_EXISTS) != 0 ? cells + (size_t)cell++ * cell_floats : NULL;
+        uint64_t key = key_bytes == 0 ? i : tti_key_at(server->table, payload, i);
+        install(server, slot, key, original, &server->counters.bytes_carried);
+    }
+}
+
+// Rows of the request that are not here yet, as wire keys in server->rows / bytes; returns how
+// many.
+static uint32_t
+missing_keys(tt_ps_server *server,
+             const tti_slot *slot,
+             const tt_frame *frame,
+             const uint8_t *payload,
+             uint8_t **keys)
+{
+    int whole = (frame->flags & TT_FRAME_WHOLE) != 0;
+    uint32_t rows = whole ? slot->partition->rows : frame->count, missing = 0;
+    size_t key_bytes = tti_key_bytes(server->table);
+    *keys = tti_server_bytes(server, rows * key_bytes + 8);
+    for (uint32_t i = 0; i < rows; i++) {
+        uint64_t key = whole ? i : tti_key_at(server->table, payload, i);
+        if (is_here(slot, key))
+            continue;
+        uint32_t key32 = (uint32_t)key;
+        memcpy(*keys + missing++ * key_bytes,
+               key_bytes == 4 ? (const void *)&key32 : (const void *)&key, key_bytes);
+    }
+    return missing;
+}
+
+static void
+fetch(tt_ps_server *server, tti_slot *slot, const uint8_t *keys, uint32_t key_count, uint32_t flags)
+{
+    tt_frame frame = move_frame(server, slot, TT_FRAME_FETCH);
+    frame.count = key_count;
+    frame.flags = (uint16_t)flags;
+    tt_span span = {keys, key_count * tti_key_bytes(server->table)};
+    send_to_peer(server, slot, &frame, &span, 1);
+}
+
+// All rows of a request are here: do it. A push is applied to all its keys or to none (rule 7).
+static void
+serve_arriving(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uint8_t *payload)
+{
+    tti_slot_state arriving = slot->state;
+    slot->state = TTI_SERVING; // for this request every row is as in a serving partition
+    if (frame->kind == TT_FRAME_PULL)
+        tti_server_handle_pull(server, slot, frame, payload);
+    else
+        tti_server_handle_push(server, slot, frame, payload);
+    if (slot->state == TTI_SERVING)
+        slot->state = arriving;
+}
+
+void
+tti_server_arriving(tt_ps_server *server,
+                    tti_slot *slot,
+                    const tt_frame *frame,
+                    const uint8_t *payload)
+{
+    if (frame->clock < slot->arrival.from_round) {
+        // BSP: a request of a round before the move must be served where that round is still
+        // collected: waiting here would wait for itself.
+        tti_server_answer_moved(server, slot, frame);
+        return;
+    }
+    if (!slot->arrival.header_in) {
+        tti_server_hold(slot, frame, payload, 0);
+        return;
+    }
+    if (frame->kind == TT_FRAME_PUSH && frame->sequence <= slot->sequence[frame->sender]) {
+        count(&server->counters.duplicates, 1);
+        tti_server_ack(server, slot, frame);
+        return;
+    }
+    if ((frame->flags & TT_FRAME_CARRY) != 0 && frame->extra == slot->moved_at)
+        install_carried(server, slot, frame, payload);
+    uint8_t *keys;
+    uint32_t missing = missing_keys(server, slot, frame, payload, &keys);
+    if (missing > 0) {
+        if (!slot->fetched)
+            fetch(server, slot, keys, missing, 0);
+        tti_server_hold(slot, frame, payload, 1);
+        return;
+    }
+    serve_arriving(server, slot, frame, payload);
+    finish_if_complete(server, slot);
+}
+
+// Asks again for what should have come by now; the numbers of ticks only set how soon.
+void
+tti_server_move_tick(tt_ps_server *server, tti_slot *slot)
+{
+    if (slot->state == TTI_SEALED && slot->departure.drained && ++slot->ticks % 4 == 0) {
+        seal_piece nothing = piece_room(server, 1, tti_partition_cell_floats(slot->partition));
+        piece_send(server, slot, &nothing,
+                   TT_FRAME_LAST); // if its COMPLETE was lost the new owner says it again
+    }
+    if (slot->state != TTI_ARRIVING || ++slot->ticks < 2)
+        return;
+    slot->ticks = 0;
+    if (!slot->arrival.header_in) {
+        fetch(server, slot, NULL, 0, TT_FRAME_HEADER);
+    } else if (slot->arrival.last_in && server->table->kind == TT_PS_DENSE) {
+        tt_frame everything = {.flags = TT_FRAME_WHOLE};
+        uint8_t *keys;
+        uint32_t missing = missing_keys(server, slot, &everything, NULL, &keys);
+        fetch(server, slot, keys, missing, 0);
+    } else {
+        fetch(server, slot, NULL, 0, TT_FRAME_ALL);
+    }
+}
+
+void
+tti_slot_fini(tt_ps_server *server, tti_slot *slot)
+{
+    tti_partition_free(slot->partition);
+    tti_round_fini(&slot->collecting, server->table->slice_count);
+    tti_release_list(&slot->parked);
+    tti_release_list(&slot->held);
+    tt_mem_free(slot->arrival.present);
+    tt_mem_free(slot->departure.licensed);
+}

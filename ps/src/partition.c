@@ -1,0 +1,246 @@
+// Storage of one partition.
+#include "partition.h"
+#include <string.h>
+
+static tt_status
+grow_rows(tti_partition *partition, uint32_t capacity)
+{
+    size_t floats = (size_t)capacity * partition->width,
+           used = (size_t)partition->rows * partition->width;
+    float **arrays[3] = {&partition->weights, &partition->accumulator, &partition->average};
+    int wanted[3] = {1, partition->table->optimizer == TT_PS_ADAGRAD,
+                     partition->table->averaging != 0};
+    for (int i = 0; i < 3; i++) {
+        if (!wanted[i])
+            continue;
+        float *grown = tt_mem_zalloc_vector(floats, sizeof(float));
+        if (grown == NULL)
+            return TT_NOMEM;
+        if (used > 0)
+            memcpy(grown, *arrays[i], used * sizeof(float));
+        tt_mem_free(*arrays[i]);
+        *arrays[i] = grown;
+    }
+    if (partition->table->kind == TT_PS_SPARSE) {
+        uint64_t *keys = tt_mem_realloc(partition->row_key, capacity * sizeof *keys);
+        if (keys == NULL)
+            return TT_NOMEM;
+        partition->row_key = keys;
+    }
+    partition->row_capacity = capacity;
+    return TT_OK;
+}
+
+static uint32_t
+hash_slot(uint64_t key)
+{
+    uint64_t x = key * 0x9E3779B97F4A7C15u;
+    return (uint32_t)(x >> 32) ^ (uint32_t)x;
+}
+
+static void
+insert_slot(tti_partition *partition, uint64_t key, uint32_t row)
+{
+    uint32_t slot = hash_slot(key) & partition->slot_mask;
+    while (partition->slots[slot] != 0)
+        slot = (slot + 1) & partition->slot_mask;
+    partition->slots[slot] = row + 1;
+}
+
+static tt_status
+grow_slots(tti_partition *partition, uint32_t slot_count)
+{
+    uint32_t *slots = tt_mem_zalloc(slot_count, sizeof *slots);
+    if (slots == NULL)
+        return TT_NOMEM;
+    tt_mem_free(partition->slots);
+    partition->slots = slots;
+    partition->slot_mask = slot_count - 1;
+    for (uint32_t row = 0; row < partition->rows; row++)
+        insert_slot(partition, partition->row_key[row], row);
+    return TT_OK;
+}
+
+tt_status
+tti_partition_alloc(const tt_ps_table *table, uint32_t id, tti_partition **out)
+{
+    *out = NULL;
+    tti_partition *partition = tt_mem_zalloc(1, sizeof *partition);
+    if (partition == NULL)
+        return TT_NOMEM;
+    *partition = (tti_partition){
+        .table = table, .id = id, .width = table->width, .state_count = tt_ps_state_count(table)};
+    tt_status status;
+    if (table->kind == TT_PS_DENSE) {
+        partition->first = tt_ps_partition_first(table, id);
+        uint32_t rows = (uint32_t)(tt_ps_partition_first(table, id + 1) - partition->first);
+        status = grow_rows(partition, rows);
+        partition->rows = rows;
+    } else {
+        status = grow_rows(partition, 64);
+        if (status == TT_OK)
+            status = grow_slots(partition, 256);
+    }
+    if (status != TT_OK) {
+        tti_partition_free(partition);
+        return status;
+    }
+    *out = partition;
+    return TT_OK;
+}
+
+void
+tti_partition_free(tti_partition *partition)
+{
+    if (partition == NULL)
+        return;
+    tt_mem_free(partition->weights);
+    tt_mem_free(partition->accumulator);
+    tt_mem_free(partition->average);
+    tt_mem_free(partition->slots);
+    tt_mem_free(partition->row_key);
+    tt_mem_free(partition);
+}
+
+uint64_t
+tti_partition_bytes(const tti_partition *partition)
+{
+    uint64_t bytes = (uint64_t)partition->row_capacity * partition->width *
+                     (1 + partition->state_count) * sizeof(float);
+    if (partition->table->kind == TT_PS_SPARSE)
+        bytes += (uint64_t)partition->row_capacity * sizeof(uint64_t) +
+                 ((uint64_t)partition->slot_mask + 1) * sizeof(uint32_t);
+    return bytes;
+}
+
+uint32_t
+tti_partition_find(const tti_partition *partition, uint64_t key)
+{
+    if (partition->table->kind == TT_PS_DENSE)
+        return key < partition->rows ? (uint32_t)key : TTI_NO_ROW;
+    for (uint32_t slot = hash_slot(key) & partition->slot_mask;;
+         slot = (slot + 1) & partition->slot_mask) {
+        uint32_t row = partition->slots[slot];
+        if (row == 0)
+            return TTI_NO_ROW;
+        if (partition->row_key[row - 1] == key)
+            return row - 1;
+    }
+}
+
+uint32_t
+tti_partition_find_or_create(tti_partition *partition, uint64_t key)
+{
+    uint32_t row = tti_partition_find(partition, key);
+    if (row != TTI_NO_ROW || partition->table->kind == TT_PS_DENSE)
+        return row;
+    if (partition->rows == partition->row_capacity &&
+        grow_rows(partition, 2 * partition->row_capacity) != TT_OK)
+        return TTI_NO_ROW;
+    // At most half full: a probe is short.
+    if (2 * (partition->rows + 1) > partition->slot_mask &&
+        grow_slots(partition, 2 * (partition->slot_mask + 1)) != TT_OK)
+        return TTI_NO_ROW;
+    row = partition->rows++;
+    partition->row_key[row] = key;
+    insert_slot(partition, key, row);
+    return row;
+}
+
+void
+tti_partition_gather(const tti_partition *partition,
+                     const uint32_t *rows,
+                     uint32_t count,
+                     float *out)
+{
+    size_t width = partition->width;
+    if (rows == NULL) {
+        memcpy(out, partition->weights, count * width * sizeof(float));
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (rows[i] == TTI_NO_ROW)
+            memset(out + i * width, 0, width * sizeof(float));
+        else if (width == 1)
+            out[i] = partition->weights[rows[i]];
+        else
+            memcpy(out + i * width, partition->weights + rows[i] * width, width * sizeof(float));
+    }
+}
+
+void
+tti_partition_gather_saved(const tti_partition *partition,
+                           const uint32_t *rows,
+                           uint32_t count,
+                           float *out)
+{
+    tti_partition_gather(partition, rows, count, out);
+    if (partition->average == NULL || partition->steps == 0)
+        return;
+    double total = tti_average_total(partition->steps);
+    size_t width = partition->width;
+    for (uint32_t i = 0; i < count; i++) {
+        if (rows != NULL && rows[i] == TTI_NO_ROW)
+            continue;
+        const float *average = partition->average + (rows != NULL ? rows[i] : i) * width;
+        for (size_t j = 0; j < width; j++)
+            out[i * width + j] = (float)((double)out[i * width + j] - (double)average[j] / total);
+    }
+}
+
+void
+tti_partition_step(tti_partition *partition,
+                   const tt_vec_ops *ops,
+                   const uint32_t *rows,
+                   uint32_t count,
+                   const float *g,
+                   uint32_t iterations)
+{
+    tti_step step = tti_step_at(partition->table, partition->steps, partition->iterations);
+    partition->steps++;
+    partition->iterations += iterations;
+    size_t width = partition->width;
+    float *w = partition->weights, *s = partition->accumulator, *u = partition->average;
+    if (rows == NULL) {
+        tti_step_apply(&step, ops, w, s, u, g, count * width);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        size_t at = rows[i] * width;
+        TT_DASSERT(rows[i] < partition->rows);
+        tti_step_apply(&step, ops, w + at, s != NULL ? s + at : NULL, u != NULL ? u + at : NULL,
+                       g + i * width, width);
+    }
+}
+
+uint32_t
+tti_partition_cell_floats(const tti_partition *partition)
+{
+    return partition->width * (1 + partition->state_count);
+}
+
+void
+tti_partition_export(const tti_partition *partition, uint32_t row, float *cell)
+{
+    size_t width = partition->width, at = row * width;
+    const float *arrays[3] = {partition->weights, partition->accumulator, partition->average};
+    for (int i = 0; i < 3; i++) {
+        if (arrays[i] == NULL)
+            continue;
+        memcpy(cell, arrays[i] + at, width * sizeof(float));
+        cell += width;
+    }
+}
+
+void
+tti_partition_import(tti_partition *partition, uint32_t row, const float *cell)
+{
+    size_t width = partition->width, at = row * width;
+    float *arrays[3] = {partition->weights, partition->accumulator, partition->average};
+    for (int i = 0; i < 3; i++) {
+        if (arrays[i] == NULL)
+            continue;
+        memcpy(arrays[i] + at, cell, width * sizeof(float));
+        cell += width;
+    }
+}

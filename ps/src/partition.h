@@ -1,0 +1,64 @@
+// One partition's parameters: rows of weights and optimiser state, found by row number (dense) or
+// key (sparse).
+#ifndef TTI_PARTITION_H
+#define TTI_PARTITION_H
+
+#include "optimizer.h"
+#include "tt/ps.h"
+
+enum { TTI_NO_ROW = UINT32_MAX };
+
+typedef struct tti_partition {
+    const tt_ps_table *table;
+    uint32_t id;
+    uint64_t first;        // dense: key of row 0
+    uint32_t rows;         // rows in use
+    uint32_t row_capacity; // dense: == rows
+    uint32_t width, state_count;
+    float *weights;     // [row_capacity][width]
+    float *accumulator; // AdaGrad, or NULL
+    float *average;     // averaging, or NULL
+    // sparse: open addressing with linear probing, slot -> row + 1; row -> key
+    uint32_t *slots; // [slot_mask + 1]
+    uint32_t slot_mask;
+    uint64_t *row_key;   // [row_capacity]
+    uint64_t steps;      // optimiser steps taken
+    uint64_t iterations; // iterations these stood for (merged pushes count as many)
+} tti_partition;
+
+TT_NODISCARD tt_status tti_partition_alloc(const tt_ps_table *table,
+                                           uint32_t id,
+                                           tti_partition **out);
+void tti_partition_free(tti_partition *partition);
+uint64_t tti_partition_bytes(const tti_partition *partition);
+
+// Row of a key (dense: the row number inside the partition is the key on the wire), or TTI_NO_ROW.
+uint32_t tti_partition_find(const tti_partition *partition, uint64_t key);
+// The same, created at zero when it is not there; TTI_NO_ROW when memory is short or a dense row is
+// out of range.
+uint32_t tti_partition_find_or_create(tti_partition *partition, uint64_t key);
+
+// out[count][width] = weights of rows[i]; zero where TTI_NO_ROW. rows NULL: all rows in order.
+void tti_partition_gather(const tti_partition *partition,
+                          const uint32_t *rows,
+                          uint32_t count,
+                          float *out);
+// The averaged weights instead (the weights when averaging is off).
+void tti_partition_gather_saved(const tti_partition *partition,
+                                const uint32_t *rows,
+                                uint32_t count,
+                                float *out);
+// One optimiser step along g[count][width]; rows as above, none missing. Counts `iterations`.
+void tti_partition_step(tti_partition *partition,
+                        const tt_vec_ops *ops,
+                        const uint32_t *rows,
+                        uint32_t count,
+                        const float *g,
+                        uint32_t iterations);
+
+// Floats of one row with its state, and moving them: cell = weights, accumulator, average.
+uint32_t tti_partition_cell_floats(const tti_partition *partition);
+void tti_partition_export(const tti_partition *partition, uint32_t row, float *cell);
+void tti_partition_import(tti_partition *partition, uint32_t row, const float *cell);
+
+#endif

@@ -1,0 +1,271 @@
+// What a server does with pulls and pushes of workers.
+#include "server_core.h"
+#include <string.h>
+
+static void
+count(uint64_t *counter, uint64_t amount)
+{
+    tt_store_relaxed(counter, *counter + amount); // one writer
+}
+
+// BSP: rounds applied. SSP: the slowest worker's clock. ASP: nothing waits.
+uint32_t
+tti_server_clock(const tt_ps_server *server, const tti_slot *slot)
+{
+    if (server->table->consistency == TT_PS_BSP)
+        return slot->round;
+    uint32_t clock = UINT32_MAX;
+    if (server->table->consistency == TT_PS_SSP)
+        for (uint32_t n = 0; n < server->node_count; n++)
+            if (server->view->is_worker[n])
+                clock = TT_MIN(clock, slot->clock[n]);
+    return clock;
+}
+
+static tt_frame
+answer(const tt_ps_server *server,
+       const tti_slot *slot,
+       const tt_frame *request,
+       tt_frame_kind kind)
+{
+    return (tt_frame){.kind = (uint16_t)kind,
+                      .generation = server->view->generation,
+                      .partition = request->partition,
+                      .sequence = request->sequence,
+                      .extra = slot->moved_at};
+}
+
+void
+tti_server_answer_moved(tt_ps_server *server, const tti_slot *slot, const tt_frame *request)
+{
+    // Whoever gave it away knows where it went; whoever never had it says what the view says.
+    uint16_t owner = server->view->owner[request->partition];
+    if (slot->state == TTI_ARRIVING)
+        owner = slot->peer;
+    else if (slot->state == TTI_SEALED || slot->state == TTI_RETIRED)
+        owner = slot->moved_at >= server->view->moved_at[request->partition] ? slot->peer : owner;
+    tt_frame frame = answer(server, slot, request, TT_FRAME_MOVED);
+    frame.detail = owner;
+    frame.clock =
+        request->kind; // names what it answers: a late refusal of a pull must not redirect a push
+    frame.extra = TT_MAX(slot->moved_at, server->view->moved_at[request->partition]);
+    count(&server->counters.moved_answers, 1);
+    server->outbox.send(server->outbox.self, request->sender, &frame, NULL, 0);
+}
+
+void
+tti_server_ack(tt_ps_server *server, const tti_slot *slot, const tt_frame *request)
+{
+    tt_frame frame = answer(server, slot, request, TT_FRAME_PUSH_ACK);
+    server->outbox.send(server->outbox.self, request->sender, &frame, NULL, 0);
+}
+
+// ---- pull
+// ------------------------------------------------------------------------------------------------------------------
+
+static const uint32_t *
+find_rows(tt_ps_server *server, const tti_slot *slot, const tt_frame *frame, const uint8_t *keys)
+{
+    if ((frame->flags & TT_FRAME_WHOLE) != 0)
+        return NULL;
+    uint32_t *rows = tti_server_rows(server, frame->count);
+    for (uint32_t i = 0; i < frame->count; i++)
+        rows[i] = tti_partition_find(slot->partition, tti_key_at(server->table, keys, i));
+    return rows;
+}
+
+static uint32_t
+row_count(const tti_slot *slot, const tt_frame *frame)
+{
+    return (frame->flags & TT_FRAME_WHOLE) != 0 ? slot->partition->rows : frame->count;
+}
+
+void
+tti_server_reply(tt_ps_server *server,
+                 const tti_slot *slot,
+                 const tt_frame *frame,
+                 const uint8_t *payload)
+{
+    const uint32_t *rows = find_rows(server, slot, frame, payload);
+    uint32_t rows_wanted = row_count(slot, frame);
+    size_t floats = (size_t)rows_wanted * server->table->width;
+    tt_frame out = answer(server, slot, frame, TT_FRAME_PULL_REPLY);
+    out.count = rows_wanted;
+    out.clock = tti_server_clock(server, slot);
+    out.flags = frame->flags & (TT_FRAME_WHOLE | TT_FRAME_BF16 | TT_FRAME_READONLY);
+    const float *values = NULL;
+    if (rows == NULL && (frame->flags & TT_FRAME_READONLY) == 0) {
+        values = slot->partition->weights; // sent from where it lies
+    } else {
+        float *gathered = tti_server_values(server, floats);
+        if ((frame->flags & TT_FRAME_READONLY) != 0)
+            tti_partition_gather_saved(slot->partition, rows, rows_wanted, gathered);
+        else
+            tti_partition_gather(slot->partition, rows, rows_wanted, gathered);
+        values = gathered;
+    }
+    tt_span span = {values, floats * sizeof(float)};
+    if ((frame->flags & TT_FRAME_BF16) != 0) {
+        tt_bf16 *halves = (tt_bf16 *)(void *)tti_server_bytes(server, floats * sizeof(tt_bf16));
+        server->ops->bf16_encode(values, halves, floats);
+        span = (tt_span){halves, floats * sizeof(tt_bf16)};
+    }
+    server->outbox.send(server->outbox.self, frame->sender, &out, &span, 1);
+}
+
+static void
+park(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uint8_t *payload)
+{
+    for (tti_held *held = slot->parked; held != NULL; held = held->next)
+        if (held->frame.sender == frame->sender && held->frame.sequence == frame->sequence)
+            return; // asked again while it waits
+    tti_held *held = tti_hold(frame, payload);
+    if (held == NULL)
+        return; // it will be asked again
+    count(&server->counters.parked, 1);
+    held->next = slot->parked;
+    slot->parked = held;
+}
+
+void
+tti_server_unpark(tt_ps_server *server, tti_slot *slot)
+{
+    uint32_t clock = tti_server_clock(server, slot);
+    for (tti_held **link = &slot->parked; *link != NULL;) {
+        tti_held *held = *link;
+        if (held->frame.clock > clock) {
+            link = &held->next;
+            continue;
+        }
+        *link = held->next;
+        tti_server_reply(server, slot, &held->frame, held->payload);
+        tt_mem_free(held);
+    }
+}
+
+void
+tti_server_handle_pull(tt_ps_server *server,
+                       tti_slot *slot,
+                       const tt_frame *frame,
+                       const uint8_t *payload)
+{
+    count(&server->counters.pulls, 1);
+    switch (slot->state) {
+    case TTI_SERVING:
+        if (frame->clock > tti_server_clock(server, slot))
+            park(server, slot, frame, payload);
+        else
+            tti_server_reply(server, slot, frame, payload);
+        break;
+    case TTI_SEALED:
+        tti_server_sealed_pull(server, slot, frame, payload);
+        break;
+    case TTI_ARRIVING:
+        tti_server_arriving(server, slot, frame, payload);
+        break;
+    case TTI_ABSENT:
+    case TTI_RETIRED:
+        tti_server_answer_moved(server, slot, frame);
+        break;
+    }
+}
+
+// ---- push
+// ------------------------------------------------------------------------------------------------------------------
+
+const float *
+tti_server_decode(tt_ps_server *server, const tt_frame *frame, const uint8_t *values, size_t floats)
+{
+    if ((frame->flags & TT_FRAME_BF16) == 0)
+        return (const float *)(const void *)values;
+    float *decoded = tti_server_values(server, floats);
+    server->ops->bf16_decode((const tt_bf16 *)(const void *)values, decoded, floats);
+    return decoded;
+}
+
+void
+tti_server_apply(tt_ps_server *server,
+                 tti_slot *slot,
+                 const tt_frame *frame,
+                 const uint32_t *rows,
+                 const float *gradients)
+{
+    uint32_t rows_pushed =
+        rows == NULL && (frame->flags & TT_FRAME_WHOLE) != 0 ? slot->partition->rows : frame->count;
+    slot->sequence[frame->sender] = frame->sequence;
+    count(&server->counters.pushes, 1);
+    int round_done = 0;
+    if (server->table->consistency == TT_PS_BSP) {
+        TT_ASSERT(frame->clock ==
+                  slot->round); // nobody computes a round before the one before it is complete
+        if (tti_round_add(&slot->collecting, slot->partition, server->ops,
+                          server->table->slice_count, frame->detail, rows, rows_pushed, gradients))
+            round_done = 1;
+    } else {
+        slot->clock[frame->sender] = TT_MAX(slot->clock[frame->sender], frame->clock);
+        if (rows_pushed > 0)
+            tti_partition_step(slot->partition, server->ops, rows, rows_pushed, gradients,
+                               frame->detail);
+    }
+    if (frame->partition == 0)
+        tt_store_relaxed(&server->counters.iterations, slot->partition->iterations);
+    tti_server_ack(server, slot, frame);
+    slot->round += (uint32_t)round_done;
+    if (round_done && tti_server_seal_if_due(server, slot))
+        return;
+    if (slot->parked != NULL)
+        tti_server_unpark(server, slot);
+}
+
+static void
+apply_here(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uint8_t *payload)
+{
+    if (frame->sequence <= slot->sequence[frame->sender]) {
+        count(&server->counters.duplicates, 1);
+        tti_server_ack(server, slot, frame);
+        return;
+    }
+    if (server->table->consistency == TT_PS_BSP && frame->clock > slot->round) {
+        // A worker whose slices touch few partitions may be a round ahead of this one.
+        tti_server_hold(slot, frame, payload, 0);
+        return;
+    }
+    const uint32_t *rows = NULL;
+    size_t key_bytes = 0;
+    if ((frame->flags & TT_FRAME_WHOLE) == 0) {
+        uint32_t *found = tti_server_rows(server, frame->count + 1);
+        key_bytes = (frame->count * tti_key_bytes(server->table) + 3) & ~(size_t)3;
+        for (uint32_t i = 0; i < frame->count; i++) {
+            found[i] = tti_partition_find_or_create(slot->partition,
+                                                    tti_key_at(server->table, payload, i));
+            if (found[i] == TTI_NO_ROW)
+                return; // no memory for the row: not applied, not acknowledged; it will be sent
+                        // again
+        }
+        rows = found;
+    }
+    size_t floats = (size_t)row_count(slot, frame) * server->table->width;
+    tti_server_apply(server, slot, frame, rows,
+                     tti_server_decode(server, frame, payload + key_bytes, floats));
+}
+
+void
+tti_server_handle_push(tt_ps_server *server,
+                       tti_slot *slot,
+                       const tt_frame *frame,
+                       const uint8_t *payload)
+{
+    switch (slot->state) {
+    case TTI_SERVING:
+        apply_here(server, slot, frame, payload);
+        break;
+    case TTI_ARRIVING:
+        tti_server_arriving(server, slot, frame, payload);
+        break;
+    case TTI_SEALED:
+    case TTI_ABSENT:
+    case TTI_RETIRED:
+        tti_server_answer_moved(server, slot, frame);
+        break;
+    }
+}

@@ -1,0 +1,147 @@
+// BSP: one round of a partition is collected slice by slice and reduced in slice order into one
+// optimiser step, so that the result does not depend on who computed a slice or which arrived
+// first.
+#include "server_core.h"
+#include <string.h>
+
+tt_status
+tti_round_init(tti_round *round, uint32_t slice_count)
+{
+    *round = (tti_round){0};
+    round->slice = tt_mem_zalloc(slice_count, sizeof *round->slice);
+    return round->slice != NULL ? TT_OK : TT_NOMEM;
+}
+
+void
+tti_round_fini(tti_round *round, uint32_t slice_count)
+{
+    for (uint32_t k = 0; round->slice != NULL && k < slice_count; k++) {
+        tt_mem_free(round->slice[k].rows);
+        tt_mem_free(round->slice[k].gradients);
+    }
+    tt_mem_free(round->slice);
+    tt_mem_free(round->sum);
+    tt_mem_free(round->touched);
+    tt_mem_free(round->list);
+    *round = (tti_round){0};
+}
+
+// Buffers grow to what a slice brings and are kept; without memory for one message there is no
+// going on.
+static void
+reserve(void **memory, size_t *capacity, size_t count, size_t size)
+{
+    if (count <= *capacity)
+        return;
+    tt_mem_free(*memory);
+    *capacity = count + count / 4;
+    *memory = tt_mem_zalloc(*capacity, size);
+    TT_ASSERT(*memory != NULL);
+}
+
+static void
+reserve_sum(tti_round *round, const tti_partition *partition)
+{
+    if (round->sum_rows >= partition->rows)
+        return;
+    tt_mem_free(round->sum);
+    tt_mem_free(round->touched);
+    tt_mem_free(round->list);
+    round->sum_rows = partition->row_capacity;
+    round->sum = tt_mem_zalloc_vector(round->sum_rows * partition->width, sizeof(float));
+    round->touched = tt_mem_zalloc(round->sum_rows, 1);
+    round->list = tt_mem_zalloc(round->sum_rows, sizeof *round->list);
+    TT_ASSERT(round->sum != NULL && round->touched != NULL && round->list != NULL);
+}
+
+static void
+add_rows(float *sum, const float *gradients, size_t width)
+{
+    for (size_t j = 0; j < width; j++)
+        sum[j] += gradients[j];
+}
+
+// Adds one slice; returns the number of touched rows now.
+static uint32_t
+add_slice(tti_round *round, const tti_contribution *part, uint32_t width, uint32_t touched)
+{
+    for (uint32_t i = 0; i < part->count; i++) {
+        uint32_t row = part->rows[i];
+        if (!round->touched[row]) {
+            round->touched[row] = 1;
+            round->list[touched++] = row;
+        }
+        add_rows(round->sum + (size_t)row * width, part->gradients + (size_t)i * width, width);
+    }
+    return touched;
+}
+
+static void
+reduce(tti_round *round, tti_partition *partition, const tt_vec_ops *ops, uint32_t slice_count)
+{
+    uint32_t width = partition->width, touched = 0;
+    int whole = 0;
+    reserve_sum(round, partition);
+    for (uint32_t k = 0; k < slice_count; k++) {
+        tti_contribution *part = &round->slice[k];
+        whole |= part->whole;
+        if (part->whole)
+            add_rows(round->sum, part->gradients, (size_t)part->count * width);
+        else
+            touched = add_slice(round, part, width, touched);
+        part->present = 0;
+    }
+    round->arrived = 0;
+    if (whole) {
+        tti_partition_step(partition, ops, NULL, partition->rows, round->sum, 1);
+        memset(round->sum, 0, (size_t)partition->rows * width * sizeof(float));
+        memset(round->touched, 0, partition->rows);
+        return;
+    }
+    // The rows' gradients, packed; the step is per row, so the order of the list does not matter.
+    float *packed = round->sum;
+    static _Thread_local float row_sum[4096];
+    TT_ASSERT(width <= TT_COUNT_OF(row_sum));
+    tti_step step = tti_step_at(partition->table, partition->steps, partition->iterations);
+    partition->steps++;
+    partition->iterations++;
+    float *w = partition->weights, *s = partition->accumulator, *u = partition->average;
+    for (uint32_t i = 0; i < touched; i++) {
+        size_t at = (size_t)round->list[i] * width;
+        memcpy(row_sum, packed + at, width * sizeof(float));
+        tti_step_apply(&step, ops, w + at, s != NULL ? s + at : NULL, u != NULL ? u + at : NULL,
+                       row_sum, width);
+        memset(packed + at, 0, width * sizeof(float));
+        round->touched[round->list[i]] = 0;
+    }
+}
+
+int
+tti_round_add(tti_round *round,
+              tti_partition *partition,
+              const tt_vec_ops *ops,
+              uint32_t slice_count,
+              uint32_t slice,
+              const uint32_t *rows,
+              uint32_t count,
+              const float *gradients)
+{
+    TT_ASSERT(slice < slice_count);
+    tti_contribution *part = &round->slice[slice];
+    TT_ASSERT(!part->present); // the sequence records let each slice in once
+    size_t floats = (size_t)count * partition->width;
+    reserve((void **)&part->gradients, &part->gradient_capacity, floats, sizeof(float));
+    if (floats > 0)
+        memcpy(part->gradients, gradients, floats * sizeof(float));
+    part->whole = rows == NULL && count > 0;
+    if (rows != NULL && count > 0) {
+        reserve((void **)&part->rows, &part->row_capacity, count, sizeof *rows);
+        memcpy(part->rows, rows, count * sizeof *rows);
+    }
+    part->count = count;
+    part->present = 1;
+    if (++round->arrived < slice_count)
+        return 0;
+    reduce(round, partition, ops, slice_count);
+    return 1;
+}

@@ -1,0 +1,289 @@
+// The server core: life cycle, adoption of views, dispatch.
+#include "server_core.h"
+#include <string.h>
+
+// ---- scratch and small helpers
+// ---------------------------------------------------------------------------------------------
+
+static void *
+grown(void **memory, size_t *capacity, size_t count, size_t size)
+{
+    if (count > *capacity) {
+        tt_mem_free(*memory);
+        *capacity = 2 * count;
+        *memory = tt_mem_zalloc_vector(*capacity, size);
+        TT_ASSERT(*memory != NULL); // as large as one message, which was just received
+    }
+    return *memory;
+}
+
+uint32_t *
+tti_server_rows(tt_ps_server *server, size_t count)
+{
+    return grown((void **)&server->rows, &server->rows_capacity, count, sizeof *server->rows);
+}
+
+float *
+tti_server_values(tt_ps_server *server, size_t count)
+{
+    return grown((void **)&server->values, &server->values_capacity, count, sizeof *server->values);
+}
+
+uint8_t *
+tti_server_bytes(tt_ps_server *server, size_t count)
+{
+    return grown((void **)&server->bytes, &server->bytes_capacity, count, 1);
+}
+
+size_t
+tti_key_bytes(const tt_ps_table *table)
+{
+    return table->kind == TT_PS_DENSE ? sizeof(uint32_t) : sizeof(uint64_t);
+}
+
+uint64_t
+tti_key_at(const tt_ps_table *table, const uint8_t *keys, uint32_t index)
+{
+    if (table->kind == TT_PS_DENSE)
+        return ((const uint32_t *)(const void *)keys)[index];
+    uint64_t
+        key; // payloads are 16-byte aligned, yet gradients of odd width may precede keys elsewhere
+    memcpy(&key, keys + index * sizeof key, sizeof key);
+    return key;
+}
+
+uint64_t
+tti_row_key(const tti_partition *partition, uint32_t row)
+{
+    return partition->table->kind == TT_PS_DENSE ? row : partition->row_key[row];
+}
+
+tti_held *
+tti_hold(const tt_frame *frame, const uint8_t *payload)
+{
+    tti_held *held = tt_mem_alloc(sizeof *held + frame->payload_bytes);
+    if (held == NULL)
+        return NULL;
+    held->next = NULL;
+    held->frame = *frame;
+    if (frame->payload_bytes > 0)
+        memcpy(held->payload, payload, frame->payload_bytes);
+    return held;
+}
+
+void
+tti_release_list(tti_held **list)
+{
+    while (*list != NULL) {
+        tti_held *next = (*list)->next;
+        tt_mem_free(*list);
+        *list = next;
+    }
+}
+
+// ---- life cycle
+// ------------------------------------------------------------------------------------------------------------
+
+tt_status
+tt_ps_server_open(const tt_ps_table *table,
+                  uint32_t node,
+                  uint32_t node_count,
+                  tt_outbox outbox,
+                  tt_ps_hooks hooks,
+                  tt_ps_server **out,
+                  tt_error *err)
+{
+    *out = NULL;
+    tt_ps_server *server = tt_mem_zalloc(1, sizeof *server);
+    if (server == NULL)
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for server %u", node);
+    *server = (tt_ps_server){
+        .table = table, .node = node, .node_count = node_count, .outbox = outbox, .hooks = hooks};
+    server->ops = tt_vec_best();
+    server->slots = tt_mem_zalloc(table->partition_count, sizeof *server->slots);
+    if (server->slots == NULL) {
+        tt_ps_server_close(server);
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the partitions of server %u",
+                            node);
+    }
+    *out = server;
+    return TT_OK;
+}
+
+void
+tt_ps_server_close(tt_ps_server *server)
+{
+    if (server == NULL)
+        return;
+    for (uint32_t p = 0; server->slots != NULL && p < server->table->partition_count; p++)
+        tti_slot_fini(server, &server->slots[p]);
+    tt_mem_free(server->slots);
+    tt_mem_free(server->rows);
+    tt_mem_free(server->values);
+    tt_mem_free(server->bytes);
+    tt_mem_free(server);
+}
+
+void
+tt_ps_server_set_ops(tt_ps_server *server, const tt_vec_ops *ops)
+{
+    server->ops = ops;
+}
+
+void
+tti_server_count_bytes(tt_ps_server *server)
+{
+    uint64_t bytes = 0;
+    for (uint32_t p = 0; p < server->table->partition_count; p++)
+        if (server->slots[p].partition != NULL)
+            bytes += tti_partition_bytes(server->slots[p].partition);
+    tt_store_relaxed(&server->counters.partition_bytes, bytes);
+}
+
+tt_status
+tt_ps_server_start(tt_ps_server *server, const tt_ps_view *view)
+{
+    server->view = view;
+    for (uint32_t p = 0; p < server->table->partition_count; p++) {
+        tti_slot *slot = &server->slots[p];
+        if (view->owner[p] != server->node)
+            continue;
+        TT_TRY(tti_partition_alloc(server->table, p, &slot->partition));
+        slot->state = TTI_SERVING;
+        if (server->table->consistency == TT_PS_BSP)
+            TT_TRY(tti_round_init(&slot->collecting, server->table->slice_count));
+    }
+    tti_server_count_bytes(server);
+    return TT_OK;
+}
+
+// ---- adoption
+// --------------------------------------------------------------------------------------------------------------
+
+static void
+adopt_slot(tt_ps_server *server, const tt_ps_view *view, uint32_t p)
+{
+    tti_slot *slot = &server->slots[p];
+    uint32_t moved_at = view->moved_at[p];
+    if (moved_at <= slot->moved_at)
+        return;
+    if (view->owner[p] == server->node) {
+        if (slot->state != TTI_SERVING)
+            tti_server_expect(server, slot, moved_at, view->previous[p]);
+    } else if (slot->state == TTI_SERVING) {
+        // Under BSP a partition leaves with an empty round buffer, at the round all agree on.
+        if (slot->round < view->effective_round)
+            slot->pending_seal = moved_at;
+        else
+            tti_server_seal(server, slot, moved_at, view->owner[p]);
+    }
+}
+
+void
+tt_ps_server_adopt(tt_ps_server *server, const tt_ps_view *view)
+{
+    if (view->generation <= server->view->generation)
+        return;
+    server->view = view;
+    for (uint32_t p = 0; p < server->table->partition_count; p++) {
+        adopt_slot(server, view, p);
+        // A worker that joined or left changes who is waited for.
+        tti_slot *slot = &server->slots[p];
+        for (uint32_t n = 0; n < server->node_count; n++)
+            if (view->joined_at[n] > 1 && slot->clock[n] < view->join_clock[n])
+                slot->clock[n] = view->join_clock[n];
+        if (slot->state == TTI_SERVING)
+            tti_server_unpark(server, slot);
+    }
+    tti_server_count_bytes(server);
+}
+
+// ---- messages
+// --------------------------------------------------------------------------------------------------------------
+
+static void
+dispatch(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uint8_t *payload)
+{
+    switch (frame->kind) {
+    case TT_FRAME_PULL:
+        tti_server_handle_pull(server, slot, frame, payload);
+        break;
+    case TT_FRAME_PUSH:
+        tti_server_handle_push(server, slot, frame, payload);
+        break;
+    case TT_FRAME_FETCH:
+        tti_server_handle_fetch(server, slot, frame, payload);
+        break;
+    case TT_FRAME_PIECE:
+        tti_server_handle_piece(server, slot, frame, payload);
+        break;
+    case TT_FRAME_SEAL:
+        tti_server_handle_seal(server, slot, frame, payload);
+        break;
+    case TT_FRAME_COMPLETE:
+        tti_server_handle_complete(server, slot, frame);
+        break;
+    default:
+        break;
+    }
+}
+
+void
+tt_ps_server_receive(tt_ps_server *server, const tt_frame *frame, const uint8_t *payload)
+{
+    if (frame->partition >= server->table->partition_count || frame->sender >= server->node_count)
+        return; // not of this job; nothing of ours sends it
+    if (frame->generation > server->view->generation)
+        tt_ps_server_adopt(server, server->hooks.newest(server->hooks.self));
+    tti_slot *slot = &server->slots[frame->partition];
+    uint32_t round = slot->round;
+    dispatch(server, slot, frame, payload);
+    if (slot->round != round && slot->held != NULL)
+        tti_server_retry_held(server, slot);
+}
+
+int
+tt_ps_server_background(tt_ps_server *server)
+{
+    for (uint32_t p = 0; p < server->table->partition_count; p++)
+        if (server->slots[p].state == TTI_SEALED && !server->slots[p].departure.drained) {
+            (void)tti_server_drain(server, &server->slots[p]);
+            return 1;
+        }
+    return 0;
+}
+
+void
+tt_ps_server_tick(tt_ps_server *server)
+{
+    for (uint32_t p = 0; p < server->table->partition_count; p++)
+        tti_server_move_tick(server, &server->slots[p]);
+}
+
+uint32_t
+tt_ps_server_moving(const tt_ps_server *server)
+{
+    uint32_t moving = 0;
+    for (uint32_t p = 0; p < server->table->partition_count; p++)
+        moving += server->slots[p].state == TTI_SEALED || server->slots[p].state == TTI_ARRIVING ||
+                  server->slots[p].pending_seal != 0;
+    return moving;
+}
+
+uint32_t
+tt_ps_server_held(const tt_ps_server *server)
+{
+    uint32_t held = 0;
+    for (uint32_t p = 0; p < server->table->partition_count; p++)
+        held += server->slots[p].partition != NULL;
+    return held;
+}
+
+void
+tt_ps_server_counters_read(const tt_ps_server *server, tt_ps_server_counters *out)
+{
+    const uint64_t *source = (const uint64_t *)&server->counters;
+    uint64_t *target = (uint64_t *)out;
+    for (size_t i = 0; i < sizeof *out / sizeof *target; i++)
+        target[i] = tt_load_relaxed(&source[i]);
+}

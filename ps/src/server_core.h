@@ -1,0 +1,195 @@
+// The inside of a server: one slot a partition, and what a move in either direction keeps.
+#ifndef TTI_SERVER_CORE_H
+#define TTI_SERVER_CORE_H
+
+#include "partition.h"
+#include "tt/ps.h"
+
+typedef enum tti_slot_state {
+    TTI_ABSENT,   // not here, never was
+    TTI_ARRIVING, // ours from generation moved_at on; rows come one by one
+    TTI_SERVING,
+    TTI_SEALED,  // given away at moved_at; frozen, read until the new owner has everything
+    TTI_RETIRED, // gone; answers MOVED
+} tti_slot_state;
+
+// A message kept for later, with its payload behind it.
+typedef struct tti_held {
+    struct tti_held *next;
+    int fetched; // its missing rows were asked for
+    tt_frame frame;
+    _Alignas(16) uint8_t payload[];
+} tti_held;
+
+// One slice's contribution to the round being collected (BSP).
+typedef struct tti_contribution {
+    int present, whole;
+    uint32_t count;
+    uint32_t *rows; // capacity floats-wise below
+    float *gradients;
+    size_t row_capacity, gradient_capacity;
+} tti_contribution;
+
+typedef struct tti_round {
+    tti_contribution *slice; // [slice_count]
+    uint32_t arrived;
+    float *sum;       // [row_capacity][width], zero between rounds
+    uint8_t *touched; // [row_capacity]
+    uint32_t *list;   // touched rows
+    size_t sum_rows;  // rows there is room for
+} tti_round;
+
+// What the new owner keeps while a partition arrives.
+typedef struct tti_arrival {
+    int header_in;
+    uint32_t from_round; // BSP: the round from which it is ours
+    uint64_t key_count;  // rows that exist in the seal
+    uint64_t installed;  // of these, rows here
+    uint8_t *present;    // dense: one byte a row
+    int last_in;         // the drain has ended
+} tti_arrival;
+
+// What the old owner keeps while it is sealed.
+typedef struct tti_departure {
+    uint8_t *licensed; // one byte a row: promised to a worker that will carry it, or drained
+    uint32_t cursor;   // next row to drain
+    int drained;
+} tti_departure;
+
+typedef struct tti_slot {
+    tti_slot_state state;
+    uint32_t moved_at; // generation of the last move
+    uint16_t peer;     // the other end of that move
+    tti_partition *partition;
+    uint32_t round;                     // BSP: rounds applied
+    uint64_t sequence[TT_PS_NODES_MAX]; // last push applied, per worker
+    uint32_t clock[TT_PS_NODES_MAX];    // SSP: iterations of each worker applied here
+    uint32_t pending_seal;      // BSP: generation that takes it away at effective_round, or 0
+    tti_held *parked;           // pulls that wait for a clock
+    tti_held *held, **held_end; // requests that wait for rows, the header or their round
+    uint32_t held_count;
+    int fetched;    // the request being tried again has asked for its rows before
+    uint32_t ticks; // since something last arrived or was asked for
+    tti_round collecting;
+    tti_arrival arrival;
+    tti_departure departure;
+} tti_slot;
+
+struct tt_ps_server {
+    const tt_ps_table *table;
+    uint32_t node, node_count;
+    tt_outbox outbox;
+    tt_ps_hooks hooks;
+    const tt_vec_ops *ops;
+    const tt_ps_view *view;
+    tti_slot *slots; // [partition_count]
+    tt_ps_server_counters counters;
+    // scratch, grown to the largest message
+    uint32_t *rows;
+    float *values;
+    uint8_t *bytes;
+    size_t rows_capacity, values_capacity, bytes_capacity;
+};
+
+// The sealed header as it travels; followed by the sequence and clock arrays.
+typedef struct tti_seal {
+    uint64_t steps, iterations, key_count;
+    uint32_t round, node_count;
+    uint64_t sequence[TT_PS_NODES_MAX];
+    uint32_t clock[TT_PS_NODES_MAX];
+} tti_seal;
+
+enum { TTI_ROW_EXISTS = 1, TTI_ROW_LICENSED = 2 };
+enum { TTI_HELD_MAX = 4096, TTI_PIECE_BYTES = 64 << 10 };
+
+// scratch that is at least this large; aborts the process when there is no memory for one message
+uint32_t *tti_server_rows(tt_ps_server *server, size_t count);
+float *tti_server_values(tt_ps_server *server, size_t count);
+uint8_t *tti_server_bytes(tt_ps_server *server, size_t count);
+
+void tti_server_count_bytes(tt_ps_server *server);
+
+size_t tti_key_bytes(const tt_ps_table *table);
+uint64_t tti_key_at(const tt_ps_table *table, const uint8_t *keys, uint32_t index);
+// The key under which a row travels.
+uint64_t tti_row_key(const tti_partition *partition, uint32_t row);
+
+tti_held *tti_hold(const tt_frame *frame, const uint8_t *payload);
+void tti_release_list(tti_held **list);
+
+// requests.c
+void tti_server_handle_pull(tt_ps_server *server,
+                            tti_slot *slot,
+                            const tt_frame *frame,
+                            const uint8_t *payload);
+void tti_server_handle_push(tt_ps_server *server,
+                            tti_slot *slot,
+                            const tt_frame *frame,
+                            const uint8_t *payload);
+// Answers parked pulls that can be answered now.
+void tti_server_unpark(tt_ps_server *server, tti_slot *slot);
+void tti_server_answer_moved(tt_ps_server *server, const tti_slot *slot, const tt_frame *request);
+// Applies a push whose rows are all here, records it and acknowledges. rows NULL: whole.
+void tti_server_apply(tt_ps_server *server,
+                      tti_slot *slot,
+                      const tt_frame *frame,
+                      const uint32_t *rows,
+                      const float *gradients);
+void tti_server_ack(tt_ps_server *server, const tti_slot *slot, const tt_frame *frame);
+void tti_server_reply(tt_ps_server *server,
+                      const tti_slot *slot,
+                      const tt_frame *frame,
+                      const uint8_t *payload);
+const float *
+tti_server_decode(tt_ps_server *server, const tt_frame *frame, const uint8_t *values, size_t count);
+uint32_t tti_server_clock(const tt_ps_server *server, const tti_slot *slot);
+
+// rounds.c
+TT_NODISCARD tt_status tti_round_init(tti_round *round, uint32_t slice_count);
+void tti_round_fini(tti_round *round, uint32_t slice_count);
+// Stores a contribution; when it was the last one, reduces in slice order and steps. True then.
+int tti_round_add(tti_round *round,
+                  tti_partition *partition,
+                  const tt_vec_ops *ops,
+                  uint32_t slice_count,
+                  uint32_t slice,
+                  const uint32_t *rows,
+                  uint32_t count,
+                  const float *gradients);
+
+// moves.c
+void tti_server_seal(tt_ps_server *server, tti_slot *slot, uint32_t generation, uint16_t target);
+void tti_server_expect(tt_ps_server *server, tti_slot *slot, uint32_t generation, uint16_t source);
+void tti_server_sealed_pull(tt_ps_server *server,
+                            tti_slot *slot,
+                            const tt_frame *frame,
+                            const uint8_t *payload);
+void tti_server_arriving(tt_ps_server *server,
+                         tti_slot *slot,
+                         const tt_frame *frame,
+                         const uint8_t *payload);
+// Keeps a request until tti_server_retry_held.
+// fetched: its missing rows were asked for.
+void tti_server_hold(tti_slot *slot, const tt_frame *frame, const uint8_t *payload, int fetched);
+// Something held may be possible now.
+void tti_server_retry_held(tt_ps_server *server, tti_slot *slot);
+// BSP: seals if the round at which the partition leaves has come. True then.
+int tti_server_seal_if_due(tt_ps_server *server, tti_slot *slot);
+void tti_server_handle_fetch(tt_ps_server *server,
+                             tti_slot *slot,
+                             const tt_frame *frame,
+                             const uint8_t *payload);
+void tti_server_handle_piece(tt_ps_server *server,
+                             tti_slot *slot,
+                             const tt_frame *frame,
+                             const uint8_t *payload);
+void tti_server_handle_seal(tt_ps_server *server,
+                            tti_slot *slot,
+                            const tt_frame *frame,
+                            const uint8_t *payload);
+void tti_server_handle_complete(tt_ps_server *server, tti_slot *slot, const tt_frame *frame);
+int tti_server_drain(tt_ps_server *server, tti_slot *slot);
+void tti_server_move_tick(tt_ps_server *server, tti_slot *slot);
+void tti_slot_fini(tt_ps_server *server, tti_slot *slot);
+
+#endif
