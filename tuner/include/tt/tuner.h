@@ -72,9 +72,12 @@ typedef struct tt_tuner_options {
     // Settings known to be good from earlier runs of such a job, best first; borrowed during open.
     const tt_setting *warm;
     uint32_t warm_count;
+    int bulk_synchronous; // BSP: an iteration is a round, W = 1 in all rules
     // Workers under a setting (nodes - servers); NULL = `nodes`. Pure.
     uint32_t (*workers_of)(void *self, const tt_setting *setting);
-    void *workers_self;
+    // Iterations that a push brings at once under a setting (aggregation); NULL = 1. Pure.
+    uint32_t (*merged_of)(void *self, const tt_setting *setting);
+    void *callback_self;
 } tt_tuner_options;
 
 // One finished window, for the run store.
