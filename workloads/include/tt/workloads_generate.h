@@ -51,7 +51,9 @@ TT_NODISCARD tt_status tt_generate_clicklog_dataset(const tt_clicklog_spec *spec
                                                     tt_clicklog_truth *truth,
                                                     tt_error *err);
 
-// The true weight of a feature (0-based): standard deviation 0.5, symmetric about 0.
+// The true weight of a feature (0-based): symmetric about 0, with standard deviation 1.5 /
+// sqrt(fields) (a fifth of it for the features of numeric fields, which are 0 ..
+// numeric_field_count - 1).
 double tt_clicklog_weight(const tt_clicklog_spec *spec, uint32_t feature);
 
 #endif
