@@ -37,7 +37,8 @@ TT_NODISCARD tt_status tt_store_open_read(const char *path, tt_store **out, tt_e
 // says so and releases everything all the same. NULL is fine.
 tt_status tt_store_close(tt_store *store, tt_error *err);
 
-// A batch of rows: commit about once a second. Nested begins are a bug (asserted).
+// A batch of rows: commit about once a second. Nested begins are a bug (asserted). A commit after a
+// failure rolled the batch back is nothing.
 TT_NODISCARD tt_status tt_store_begin(tt_store *store, tt_error *err);
 TT_NODISCARD tt_status tt_store_commit(tt_store *store, tt_error *err);
 // 1 between begin and commit; 0 after a failure rolled the batch back.
@@ -65,6 +66,7 @@ typedef struct tt_store_run {
     double reconfigure_seconds, explore_seconds; // training seconds lost to each
     int64_t start_setting, final_setting;        // setting ids
     double untuned_seconds; // train_seconds of the start setting without tuning; NAN = not measured
+    const char *engine;     // "threads", "simulated", ...
 } tt_store_run;
 // All "not known".
 void tt_store_run_init(tt_store_run *run);
@@ -169,6 +171,7 @@ TT_NODISCARD tt_status tt_store_put_progress(tt_store *store,
 // reaches TT_STORE_SAMPLE_ROWS_MAX rows, neighbours are merged and k grows, so its size is bounded
 // however long the run is. Merging takes some 0.1 s and happens about log2(iterations / 65536)
 // times.
+// After a failure samples are skipped until a commit succeeds.
 typedef struct tt_store_sample {
     int64_t iteration;
     double time_s, loss; // a loss that is not finite is counted apart, not averaged
