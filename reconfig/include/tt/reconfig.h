@@ -1,0 +1,94 @@
+// reconfig: from one setting to another while training goes on. A plan is the difference of two
+// settings: which knobs change, what that sets in motion, and the placement that follows. A
+// transition watches a published plan until every node has adopted it and every partition has left
+// its old server, and says what it cost.
+//
+// Both are state machines: no thread, no clock, no message. The job publishes the plan's view, the
+// servers move the partitions (ps), the ledger hands over data shards.
+//
+// Caveats: one transition at a time. A plan may be refused (a knob's prepare, too few nodes) and
+// then nothing has changed.
+#ifndef TT_RECONFIG_H
+#define TT_RECONFIG_H
+
+#include "tt/core.h"
+#include "tt/knobs.h"
+#include "tt/ps.h"
+
+// The difference of two settings.
+typedef struct tt_reconfig_plan {
+    tt_setting from, to;
+    unsigned effect; // flags of tt_knob_effect of the knobs that change
+    uint32_t knobs_changed;
+    uint32_t servers_from, servers_to;
+    uint32_t partitions_moved;
+    tt_ps_view
+        *view; // the generation to publish; owned by the plan until tt_reconfig_plan_take_view
+} tt_reconfig_plan;
+
+// node n serves iff n < servers: a change of the split flips |difference| nodes.
+void tt_reconfig_roles(uint32_t servers, uint32_t node_count, uint8_t *is_server);
+// Value of knob "servers" in a setting of this space, 0 when the space has none.
+uint32_t tt_reconfig_servers(const tt_space *space, const tt_setting *setting);
+// Plans the way from the setting and view in force to `to`. checker: knob instances of the master,
+// which may refuse. join_clock: the SSP clock with which joining workers begin; effective_round:
+// BSP, the round from which it holds. errors TT_INVALID a knob refuses or the setting is not in the
+// space; nothing is published and nothing has changed.
+TT_NODISCARD tt_status tt_reconfig_plan_make(const tt_space *space,
+                                             tt_knob_set *checker,
+                                             const tt_setting *from,
+                                             const tt_setting *to,
+                                             const tt_ps_view *view,
+                                             uint32_t join_clock,
+                                             uint32_t effective_round,
+                                             tt_reconfig_plan *out,
+                                             tt_error *err);
+// "setting", "data", "model", "data and model".
+const char *tt_reconfig_kind(unsigned effect);
+tt_ps_view *tt_reconfig_plan_take_view(tt_reconfig_plan *plan);
+void tt_reconfig_plan_fini(tt_reconfig_plan *plan);
+
+// What one reconfiguration cost.
+typedef struct tt_reconfig_cost {
+    unsigned effect;
+    uint32_t generation, partitions_moved, shards_moved;
+    double start_s, duration_s; // published .. all adopted and retired
+    double last_key_live_s;     // published .. last partition complete at its new server
+    uint64_t iterations_during;
+    uint64_t bytes_carried, bytes_drained; // fetched bytes count as drained
+    double longest_wait_s;                 // of a worker on a moving partition
+} tt_reconfig_cost;
+
+typedef struct tt_reconfig_transition {
+    int active;
+    uint32_t node_count, adopted, retired;
+    uint64_t adopted_mask;
+    uint64_t iterations_start;
+    uint64_t carried_start, drained_start;
+    tt_reconfig_cost cost;
+} tt_reconfig_transition;
+
+void tt_reconfig_begin(tt_reconfig_transition *transition,
+                       const tt_reconfig_plan *plan,
+                       uint32_t generation,
+                       uint32_t node_count,
+                       uint32_t shards_moved,
+                       double now_s,
+                       uint64_t iterations,
+                       uint64_t bytes_carried,
+                       uint64_t bytes_drained);
+// Node has adopted the generation (once or more); a partition has left its old server.
+void tt_reconfig_adopted(tt_reconfig_transition *transition, uint32_t node);
+void tt_reconfig_retired(tt_reconfig_transition *transition, double now_s);
+// True once, when the transition has ended; then cost is complete.
+int tt_reconfig_finished(tt_reconfig_transition *transition,
+                         double now_s,
+                         uint64_t iterations,
+                         uint64_t bytes_carried,
+                         uint64_t bytes_drained,
+                         double longest_wait_s);
+// Training seconds lost: duration - iterations done in it x seconds per iteration after it. Not
+// floored.
+double tt_reconfig_lost_s(const tt_reconfig_cost *cost, double seconds_per_iteration_after);
+
+#endif
