@@ -1,0 +1,83 @@
+#include "est_family.h"
+#include "est_robust.h"
+#include "tt/core.h"
+#include <math.h>
+#include <string.h>
+
+double
+tti_log_iterations(double k)
+{
+    return isnan(k) ? log(TTI_ITERATIONS_MAX) : log(tti_clamp(k, 1, TTI_ITERATIONS_MAX));
+}
+
+double
+tti_default_log_predictive(
+    const tti_family *family, const tti_fit *fit, double clock, double y, double variance)
+{
+    double sd = 0;
+    const double mean = family->predict(fit, clock, &sd);
+    const double scale = sqrt(sd * sd + fit->noise_factor * variance);
+    return tti_student4_log_density(y - mean, fmax(scale, 1e-12 + 1e-9 * fabs(y)));
+}
+
+double
+tti_residual_factor(const double *r, uint32_t n, uint32_t parameters, double *h)
+{
+    double scratch[TTI_CURVE_POINTS];
+    TT_ASSERT(n <= TTI_CURVE_POINTS && n >= parameters);
+    const double cut = 1.5 * 1.4826 * tti_mad(r, n, 0, scratch);
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        h[i] = cut > 0 && fabs(r[i]) > cut ? cut / fabs(r[i]) : 1;
+        sum += h[i] * r[i] * r[i] / 0.866;
+    }
+    return (3 + sum) / (3.0 + (double)(n - parameters));
+}
+
+int
+tti_invert3(const double a[3][3], double out[3][3])
+{
+    double l[3][3] = {{0}}, inverse[3][3] = {{0}};
+    for (int j = 0; j < 3; j++) {
+        double d = a[j][j];
+        for (int k = 0; k < j; k++)
+            d -= l[j][k] * l[j][k];
+        if (!(d > 1e-12 * a[j][j]) || !isfinite(d)) {
+            if (a[j][j] != 0)
+                return 0;
+            d = INFINITY; // an absent parameter
+        }
+        l[j][j] = sqrt(d);
+        for (int i = j + 1; i < 3; i++) {
+            double s = a[i][j];
+            for (int k = 0; k < j; k++)
+                s -= l[i][k] * l[j][k];
+            l[i][j] = isinf(d) ? 0 : s / l[j][j];
+        }
+    }
+    for (int j = 0; j < 3; j++)
+        for (int i = j; i < 3; i++) {
+            double s = i == j ? 1 : 0;
+            for (int k = j; k < i; k++)
+                s -= l[i][k] * inverse[k][j];
+            inverse[i][j] = isinf(l[i][i]) ? 0 : s / l[i][i];
+        }
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) {
+            out[i][j] = 0;
+            for (int k = 0; k < 3; k++)
+                out[i][j] += inverse[k][i] * inverse[k][j];
+        }
+    return 1;
+}
+
+double
+tti_floor_least(const tti_curve_data *data, uint32_t count)
+{
+    double low = INFINITY, high = -INFINITY;
+    for (uint32_t i = 0; i < count; i++) {
+        low = fmin(low, data->y[i]);
+        high = fmax(high, data->y[i]);
+    }
+    return low > 0 ? 0 : low - fmax(high - low, 1e-9);
+}

@@ -1,0 +1,98 @@
+// Curve families: how the loss falls along the progress clock. A family is a const table of
+// functions; a new one is one source file and one line in est_mix.c.
+#ifndef TT_EST_FAMILY_H
+#define TT_EST_FAMILY_H
+
+#include "est_blocks.h"
+
+enum { TTI_CURVE_POINTS = TTI_SERIES_BLOCKS + 1, TTI_FIT_NODES = 11 };
+
+// The pooled history as points; y[i] is the mean loss of a block at clock x[i].
+typedef struct tti_curve_data {
+    uint32_t count;
+    double x[TTI_CURVE_POINTS];
+    double width[TTI_CURVE_POINTS];
+    double y[TTI_CURVE_POINTS];
+    double variance[TTI_CURVE_POINTS]; // of y[i], from the spread within blocks; > 0
+    double target;                     // epsilon, NAN when there is none
+} tti_curve_data;
+
+// One candidate curve of a posterior: floor ~ N(floor, floor_sd^2) given the shape.
+typedef struct tti_fit_node {
+    double shape, weight;
+    double floor, floor_sd;
+    double amplitude, amplitude_per_floor; // amplitude at `floor`, and its change with the floor
+} tti_fit_node;
+
+// What a family learned; the meaning of p is the family's own.
+typedef struct tti_fit {
+    int ok;
+    double p[4];
+    double covariance[3][3]; // of p[0..3)
+    double noise_factor;     // residual variance relative to tti_curve_data.variance
+    double floor_least, floor_most;
+    uint32_t node_count;
+    tti_fit_node nodes[TTI_FIT_NODES];
+} tti_fit;
+
+// Iterations left at rate 1: log k ~ (log_mean, log_sd) given that the target can be reached;
+// `unreachable` is the probability that it cannot. ok 0: no answer at all.
+typedef struct tti_left {
+    int ok;
+    double log_mean, log_sd, unreachable;
+} tti_left;
+
+typedef struct tti_family {
+    const char *name;
+    double prior; // weight before any evidence; 0: never in the mix
+    // Fits the first `count` points. out->ok stays 0 when they are too few or tell nothing.
+    void (*fit)(const tti_curve_data *data, uint32_t count, tti_fit *out);
+    // Loss at `clock`, and the s.d. of that value (not of a block's noise).
+    double (*predict)(const tti_fit *fit, double clock, double *sd);
+    // From clock `now` to `target`.
+    void (*inverse)(const tti_fit *fit, double now, double target, tti_left *out);
+    // log density of a block mean y at `clock` whose noise variance is `variance`: Student t with 4
+    // degrees of freedom.
+    double (*log_predictive)(const tti_fit *fit, double clock, double y, double variance);
+    // The loss the family thinks cannot be passed; NAN if it has no such notion.
+    double (*floor)(const tti_fit *fit);
+} tti_family;
+
+extern const tti_family tti_family_hogwild;   // est_hogwild.c
+extern const tti_family tti_family_expfloor;  // est_basis.c
+extern const tti_family tti_family_sublinear; // est_basis.c
+extern const tti_family tti_family_locallin;  // est_local.c
+extern const tti_family tti_family_hwonly;    // est_local.c
+
+// --- shared by families
+
+// Smallest and largest k the estimator reports.
+#define TTI_ITERATIONS_MAX 1e9
+// log of k clamped to [1, 1e9].
+double tti_log_iterations(double k);
+// The log_predictive every family uses so far.
+double tti_default_log_predictive(
+    const tti_family *family, const tti_fit *fit, double clock, double y, double variance);
+// Huber weights of standardised residuals (cut 1.5 * 1.4826 MAD), and
+//   factor = (3 + sum h r^2 / 0.866) / (3 + n - parameters):
+// three pseudo-residuals of size one keep few blocks from claiming to be noise free; 0.866 is what
+// the cut leaves of a normal variance.
+double tti_residual_factor(const double *r, uint32_t n, uint32_t parameters, double *h);
+// Inverse of a symmetric positive 3 x 3 matrix; zero rows and columns stay zero. 0 on failure.
+int tti_invert3(const double a[3][3], double out[3][3]);
+// Smallest floor a curve may have: 0 for positive losses, else one range under the lowest.
+double tti_floor_least(const tti_curve_data *data, uint32_t count);
+
+// --- hogwild, for its tests and the paper's estimator
+
+// Lambert's W, principal branch, for x >= 0.
+double tti_lambert_w0(double x);
+// Equation (5): max(kappa l, (1 + d) max l, (1 + d) eps), d = 1e-3.
+double tti_hogwild_bound(double loss, double loss_max, double target, double kappa);
+// z = log(B/e)/e, e clamped at 1e-9 B.
+double tti_hogwild_z(double e, double bound);
+// One-parameter fit of A with B given; out->p = {A, B, floor}.
+void tti_hogwild_fit_bound(
+    const tti_curve_data *data, uint32_t count, double bound, double floor, tti_fit *out);
+
+#endif

@@ -1,0 +1,87 @@
+// The estimator's state, shared by est_window.c (samples to blocks) and estimator.c (answers).
+#ifndef TT_EST_STATE_H
+#define TT_EST_STATE_H
+
+#include "est_blocks.h"
+#include "est_cycles.h"
+#include "est_mix.h"
+#include "est_noise.h"
+#include "est_plateau.h"
+#include "est_rate.h"
+#include "tt/estimator.h"
+
+enum { TTI_RECENT_LOSSES = 4096 };
+
+// The window in the making.
+typedef struct tti_window {
+    int open;
+    uint32_t kept, dropped, invalid;
+    uint32_t invalid_row, high_row; // consecutive invalid losses; blocks above the old level
+    uint32_t blocks_closed;
+    int invalid_burst; // three invalid losses in a row were seen
+    double examples;   // summed over kept samples
+    double start_s;    // where its wall time begins
+    double first_kept_s, last_kept_s;
+    tti_detrend detrend;
+    tti_series blocks;
+    tti_series_mark mark; // of the history, at begin
+    double clock_mark;    // progress clock at begin
+} tti_window;
+
+// Consecutive windows of one setting.
+typedef struct tti_run {
+    int alive;
+    uint32_t setting, workers;
+    uint64_t generation;
+    double features[TT_EST_FEATURES_MAX];
+    uint32_t feature_count;
+    double log_rate,
+        penalty; // assumed for the clock; frozen while the run lasts. penalty: nu's part
+    double level, level_variance, level_n; // loss just before it; NAN if unknown
+    double history_losses;                 // how much the snapshot knew
+    uint32_t rising_windows;
+    tti_series blocks;
+    tti_mix_snapshot foretold; // the pooled curve when the run began
+    int have_evidence;
+    double evidence, evidence_variance; // of theta' u
+} tti_run;
+
+struct tt_estimator {
+    tt_est_options options;
+    uint64_t samples, first_sequence, last_sequence, span; // see count_iteration
+    uint64_t iterations;
+    double clock_base, position_base; // clock = base + exp(log_rate) (position - position_base)
+    double last_time_s;
+    double base_examples;
+    double first_loss; // l_0: mean of the first block
+    // the open block
+    double losses[TTI_BLOCK_LOSSES], positions[TTI_BLOCK_LOSSES];
+    uint32_t filled, flushed; // flushed: already counted in the window's detrended s.d.
+    double block_start;       // clock at the end of the block before
+    uint32_t under_row;       // consecutive full blocks at or under the target
+    double *recent;           // ring of the last valid losses
+    uint32_t recent_next, recent_count;
+    tti_cycles cycles;
+    tti_window window;
+    tti_run run;
+    tti_noise noise;
+    tti_rate rate;
+    tti_series history;
+    tti_mix *mix; // own allocation: answers fit lazily behind a const estimator
+    tti_plateau *plateau;
+};
+
+double tti_clock_at(const tt_estimator *est, double position);
+double tti_clock_now(const tt_estimator *est);
+// Mean of the last max(25, 3W) valid losses, winsorised, with the variance of one and their number.
+// NAN with under 25.
+double tti_recent_loss(const tt_estimator *est, double *variance, double *n);
+// Huber line of block means on raw iterations; the s.e. is at least what the noise within blocks
+// implies (three points alone would often look exact). 0 with under three blocks.
+int tti_series_line(const tti_series *series, double *slope, double *se);
+// Brings the fits up to date with the history.
+void tti_refresh(const tt_estimator *est);
+// The rate model with the evidence of the running run.
+void tti_current_rate(const tt_estimator *est, tti_rate *out);
+
+#endif

@@ -1,0 +1,269 @@
+// What the estimator answers about the whole job: rate, iterations and time left, stage.
+#include "tt/estimator.h"
+#include "est_robust.h"
+#include "est_state.h"
+#include "tt/core.h"
+#include <math.h>
+#include <string.h>
+
+tt_status
+tt_estimator_open(const tt_est_options *options, tt_estimator **out, tt_error *err)
+{
+    *out = NULL;
+    if (isinf(options->target_loss))
+        return tt_error_set(err, TT_INVALID, "estimator target_loss",
+                            "give a finite loss, or NAN for a job that ends by its budget",
+                            "the target loss must be finite, it is %g", options->target_loss);
+    if (!(options->budget_iterations >= 0))
+        return tt_error_set(err, TT_INVALID, "estimator budget_iterations",
+                            "give a count of iterations, or INFINITY for none",
+                            "the iteration budget must be at least 0, it is %g",
+                            options->budget_iterations);
+    tt_estimator *est = tt_mem_zalloc(1, sizeof *est);
+    if (est) {
+        est->recent = tt_mem_zalloc(TTI_RECENT_LOSSES, sizeof *est->recent);
+        est->mix = tt_mem_zalloc(1, sizeof *est->mix);
+        est->plateau = tt_mem_zalloc(1, sizeof *est->plateau);
+    }
+    if (!est || !est->recent || !est->mix || !est->plateau) {
+        tt_estimator_close(est);
+        return tt_error_set(err, TT_NOMEM, "estimator", NULL, "no memory for the estimator");
+    }
+    est->options = *options;
+    est->first_loss = NAN;
+    est->last_time_s = NAN;
+    tti_series_reset(&est->history);
+    tti_mix_reset(est->mix);
+    tti_rate_init(&est->rate);
+    *out = est;
+    return TT_OK;
+}
+
+void
+tt_estimator_close(tt_estimator *est)
+{
+    if (!est)
+        return;
+    tti_cycles_fini(&est->cycles);
+    tt_mem_free(est->recent);
+    tt_mem_free(est->mix);
+    tt_mem_free(est->plateau);
+    tt_mem_free(est);
+}
+
+void
+tti_refresh(const tt_estimator *est)
+{
+    const uint32_t before = est->mix->blocks;
+    tti_mix_sync(est->mix, &est->history, est->options.target_loss);
+    if (est->mix->blocks != before)
+        tti_plateau_check(est->plateau, &est->history, est->options.target_loss);
+}
+
+// --- rate
+
+void
+tti_current_rate(const tt_estimator *est, tti_rate *out)
+{
+    *out = est->rate;
+    if (est->run.have_evidence)
+        tti_rate_update(out, est->run.features, est->run.evidence, est->run.evidence_variance);
+}
+
+void
+tt_estimator_log_rate(const tt_estimator *est,
+                      uint32_t setting,
+                      const double *features,
+                      uint32_t feature_count,
+                      double *mean,
+                      double *sd)
+{
+    // Settings that agree in every statistical knob have the same rate: the id must not matter.
+    TT_UNUSED(setting);
+    double u[TT_EST_FEATURES_MAX] = {0};
+    memcpy(u, features, TT_MIN(feature_count, (uint32_t)TT_EST_FEATURES_MAX) * sizeof *u);
+    tti_rate rate;
+    tti_current_rate(est, &rate);
+    tti_rate_predict(&rate, u, tti_noise_ratio(&est->noise, u), mean, sd);
+}
+
+// --- iterations and time left
+
+typedef enum answer_kind {
+    ANSWER_BUDGET,   // `budget` iterations, whatever the loss does
+    ANSWER_REACHED,  // none, with probability `confidence`
+    ANSWER_NEVER,    // plateau or unreachable
+    ANSWER_CURVE,    // the mixture
+    ANSWER_FALLBACK, // nothing is known yet
+} answer_kind;
+
+typedef struct answer {
+    answer_kind kind;
+    unsigned flags;
+    double budget, confidence;
+    tti_mixture mixture; // of ANSWER_CURVE, ANSWER_FALLBACK and, if it has one, ANSWER_NEVER
+} answer;
+
+static void
+fall_back(const tt_estimator *est, tti_mixture *out)
+{
+    // ten times what was done so far, give or take a factor of seven
+    out->count = 1;
+    out->weight[0] = 1;
+    out->mean[0] = log(fmax(1000, 10 * (double)est->iterations));
+    out->sd[0] = 2;
+}
+
+static answer
+find_answer(const tt_estimator *est)
+{
+    answer a = {.kind = ANSWER_CURVE};
+    const double target = est->options.target_loss;
+    if (isnan(target)) {
+        a.kind = ANSWER_BUDGET;
+        a.flags = TT_EST_NO_TARGET;
+        a.budget = fmax(est->options.budget_iterations - (double)est->iterations, 0);
+        return a;
+    }
+    tti_refresh(est);
+    tti_mix_left(est->mix, tti_clock_now(est), target, &a.mixture);
+    const double unreachable = a.mixture.unreachable;
+    if (est->under_row >= 2)
+        a.flags |= TT_EST_REACHED;
+    double variance, n;
+    const double loss = tti_recent_loss(est, &variance, &n);
+    if (loss <= target) {
+        a.kind = ANSWER_REACHED;
+        a.confidence = tti_normal_cdf((target - loss) / fmax(sqrt(variance / n), 1e-300));
+        return a;
+    }
+    if (est->plateau->now)
+        a.flags |= TT_EST_PLATEAU;
+    if (unreachable > 0.9)
+        a.flags |= TT_EST_UNREACHABLE;
+    if (a.flags & (TT_EST_PLATEAU | TT_EST_UNREACHABLE))
+        a.kind = ANSWER_NEVER;
+    if (a.mixture.count == 0) {
+        fall_back(est, &a.mixture);
+        a.flags |= TT_EST_FALLBACK;
+        if (a.kind == ANSWER_CURVE)
+            a.kind = ANSWER_FALLBACK;
+    }
+    return a;
+}
+
+// Quantile p of the answer times exp(shift + N(0, extra_sd^2)).
+static double
+answer_quantile(const answer *a, double p, double shift, double extra_sd)
+{
+    switch (a->kind) {
+    case ANSWER_BUDGET:
+        return a->budget * exp(shift + extra_sd * tti_normal_quantile(p));
+    case ANSWER_NEVER:
+        return INFINITY;
+    case ANSWER_REACHED:
+        if (p <= fmax(a->confidence, 0.5))
+            return 0;
+        // not sure yet: one more block tells
+        return TTI_BLOCK_LOSSES * exp(shift);
+    case ANSWER_CURVE:
+    case ANSWER_FALLBACK:
+        break;
+    }
+    return exp(tti_mixture_quantile(&a->mixture, p, shift, extra_sd));
+}
+
+void
+tt_estimator_remaining(const tt_estimator *est, tt_est_remaining *out)
+{
+    const answer a = find_answer(est);
+    out->flags = a.flags;
+    out->iterations_p10 = answer_quantile(&a, 0.1, 0, 0);
+    out->iterations_median = answer_quantile(&a, 0.5, 0, 0);
+    out->iterations_p90 = answer_quantile(&a, 0.9, 0, 0);
+    if (a.kind == ANSWER_BUDGET) {
+        out->log_iterations = tti_log_iterations(a.budget);
+        out->log_iterations_sd = 0;
+    } else if (a.kind == ANSWER_REACHED) {
+        out->log_iterations = 0;
+        out->log_iterations_sd = 2 * (1 - a.confidence);
+    } else {
+        tti_mixture_moments(&a.mixture, &out->log_iterations, &out->log_iterations_sd);
+    }
+}
+
+void
+tt_estimator_eta(const tt_estimator *est,
+                 double log_t,
+                 double log_t_sd,
+                 double log_r,
+                 double log_r_sd,
+                 tt_est_eta *out)
+{
+    const answer a = find_answer(est);
+    // A budget counts iterations as they come: their statistical rate does not matter.
+    const int paced = a.kind != ANSWER_BUDGET;
+    const double shift = log_t - (paced ? log_r : 0);
+    const double sd = hypot(log_t_sd, paced ? log_r_sd : 0);
+    out->flags = a.flags;
+    out->seconds_p10 = answer_quantile(&a, 0.1, shift, sd);
+    out->seconds_median = answer_quantile(&a, 0.5, shift, sd);
+    out->seconds_p90 = answer_quantile(&a, 0.9, shift, sd);
+}
+
+double
+tt_estimator_stage(const tt_estimator *est)
+{
+    const double target = est->options.target_loss, first = est->first_loss;
+    if (isnan(target)) {
+        const double budget = est->options.budget_iterations;
+        if (isinf(budget))
+            return 0;
+        return budget > 0 ? tti_clamp((double)est->iterations / budget, 0, 1.2) : 1.2;
+    }
+    const double loss = tt_estimator_loss(est);
+    if (isnan(loss) || isnan(first))
+        return 0;
+    if (first <= target)
+        return loss <= target ? 1 : 0;
+    // logs where they exist, else the plain share of the way
+    const double c = target > 0 && loss > 0 && first > 0
+                         ? (log(first) - log(loss)) / (log(first) - log(target))
+                         : (first - loss) / (first - target);
+    return tti_clamp(c, 0, 1.2);
+}
+
+double
+tt_estimator_loss(const tt_estimator *est)
+{
+    double variance, n;
+    return tti_recent_loss(est, &variance, &n);
+}
+
+uint64_t
+tt_estimator_iterations(const tt_estimator *est)
+{
+    return est->iterations;
+}
+
+uint32_t
+tt_estimator_families(const tt_estimator *est, tt_est_family_state *out, uint32_t capacity)
+{
+    const uint32_t count = TT_MIN(capacity, (uint32_t)TTI_FAMILIES);
+    tti_refresh(est);
+    for (uint32_t f = 0; f < count; f++) {
+        const tti_family *family = tti_mix_family(f);
+        const tti_fit *fit = &est->mix->fits[f];
+        out[f] = (tt_est_family_state){family->name, est->mix->weight[f], NAN, NAN, NAN};
+        if (!fit->ok)
+            continue;
+        out[f].floor = family->floor(fit);
+        if (isnan(est->options.target_loss))
+            continue;
+        tti_left left;
+        family->inverse(fit, tti_clock_now(est), est->options.target_loss, &left);
+        out[f].log_iterations = left.log_mean;
+        out[f].log_iterations_sd = left.log_sd;
+    }
+    return count;
+}

@@ -1,0 +1,121 @@
+// Goal: the time left is honest between 30 and 80 % of a run.
+// Method: synthetic asynchronous SGD with a known end (exponential with floor, 1/k), 200 seeds of
+// random size, noise, floor and target each; count how often the median is within 2x and the 80 %
+// interval holds.
+#include "estimator_traces.h"
+
+// cmocka wants setjmp.h before it
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+enum { SEEDS = 200, CHECKPOINTS = 6 };
+
+typedef struct tally {
+    uint32_t asked, within_2x, covered, infinite, early, late;
+} tally;
+
+static trace
+random_trace(trace_curve curve, uint64_t seed, double *target, double *end)
+{
+    tt_rng rng;
+    tt_rng_init(&rng, seed, TT_RNG_TEST, 1 + (uint64_t)curve);
+    trace t = {.curve = curve, .examples = 64, .generation = 1};
+    t.start = 0.7 + 1.9 * tt_rng_uniform(&rng);
+    t.floor = t.start * 0.35 * tt_rng_uniform(&rng);
+    t.noise = 0.04 + 0.16 * tt_rng_uniform(&rng);
+    t.workers = 1 + (uint32_t)tt_rng_below(&rng, 32);
+    t.cycle_s = 0.05 * exp(2 * tt_rng_uniform(&rng));
+    t.jitter = 0.1 + 0.4 * tt_rng_uniform(&rng);
+    const double share = 0.05 + 0.25 * tt_rng_uniform(&rng);
+    *target = t.floor + share * (t.start - t.floor);
+    *end = 3000 * exp(2.3 * tt_rng_uniform(&rng));
+    t.constant = curve == TRACE_EXPONENTIAL ? -log(share) / *end : *end / (1 / share - 1);
+    trace_begin(&t, seed);
+    return t;
+}
+
+static void
+judge(const tt_estimator *est, const tt_est_window *window, double truth, tally *sum)
+{
+    tt_est_eta eta;
+    tt_estimator_eta(est, log(window->seconds_per_iteration), window->time_log_se, 0, 0, &eta);
+    sum->asked++;
+    if (isinf(eta.seconds_median)) {
+        sum->infinite++;
+        return;
+    }
+    const double error = log(eta.seconds_median / truth);
+    sum->within_2x += fabs(error) <= log(2);
+    sum->covered += eta.seconds_p10 <= truth && truth <= eta.seconds_p90;
+    sum->early += eta.seconds_p90 < truth;
+    sum->late += eta.seconds_p10 > truth;
+}
+
+static void
+run_seed(trace_curve curve, uint64_t seed, tally sums[CHECKPOINTS])
+{
+    double target, end;
+    trace t = random_trace(curve, seed, &target, &end);
+    const tt_est_options options = {target, INFINITY, 0};
+    tt_estimator *est;
+    assert_int_equal(tt_estimator_open(&options, &est, NULL), TT_OK);
+    const double features[2] = {t.workers / 32.0, 0.5};
+    tt_est_window window = {0};
+    for (int c = 0; c < CHECKPOINTS;) {
+        const uint32_t full = TT_MAX(tt_est_full_window(t.workers), 100u);
+        tt_estimator_begin(est, 3, 1, t.workers, features, 2);
+        for (uint32_t i = 0; i < full; i++) {
+            const tt_est_sample sample = trace_next(&t);
+            tt_estimator_add(est, &sample);
+        }
+        tt_estimator_end(est, 1, &window);
+        if (t.clock < (0.3 + 0.1 * c) * end)
+            continue;
+        judge(est, &window, (end - t.clock) * t.cycle_s / t.workers, &sums[c++]);
+    }
+    tt_estimator_close(est);
+}
+
+static void
+calibrate(trace_curve curve, const char *name)
+{
+    tally sums[CHECKPOINTS] = {{0}};
+    for (uint64_t seed = 0; seed < SEEDS; seed++)
+        run_seed(curve, seed, sums);
+    for (int c = 0; c < CHECKPOINTS; c++) {
+        const tally *s = &sums[c];
+        const double n = s->asked;
+        print_message("%s at %d %%: within 2x %.3f, interval holds %.3f (too early %.3f, too late "
+                      "%.3f), infinite %.3f\n",
+                      name, 30 + 10 * c, s->within_2x / n, s->covered / n, s->early / n,
+                      s->late / n, s->infinite / n);
+        assert_true(s->within_2x >= 0.85 * n);
+        assert_true(s->covered >= 0.70 * n && s->covered <= 0.95 * n);
+        assert_true(s->infinite <= 0.05 * n);
+    }
+}
+
+static void
+exponential_with_floor(void **state)
+{
+    TT_UNUSED(state);
+    calibrate(TRACE_EXPONENTIAL, "exponential");
+}
+
+static void
+inverse_with_floor(void **state)
+{
+    TT_UNUSED(state);
+    calibrate(TRACE_INVERSE, "1/k");
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exponential_with_floor),
+        cmocka_unit_test(inverse_with_floor),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
