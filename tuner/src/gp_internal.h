@@ -10,10 +10,10 @@ enum { TTI_GP_THETA_MAX = TT_GP_DIMS_MAX + 5 };
 struct tt_gp {
     tt_gp_options options;
     uint32_t rows, capacity;
-    double *x;                 // rows x dims, snapped
-    double *stage, *y, *noise; // rows, as told
-    double y_mean, y_scale;    // standardisation in force
-    tt_gp_params params;       // in force
+    double *x;                           // rows x dims, snapped
+    double *stage, *y, *noise, *repeats; // rows, as told
+    double y_mean, y_scale;              // standardisation in force
+    tt_gp_params params;                 // in force
     int fitted;
     uint32_t fits;     // so far, position in the stream of random starts
     uint32_t factored; // leading rows contained in chol

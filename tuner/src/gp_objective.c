@@ -115,7 +115,8 @@ fill_matrix(tti_gp_objective *o, const tti_gp_scales *scales, const double *weig
             }
             o->matrix[(size_t)i * o->n + j] = value;
         }
-        o->matrix[(size_t)i * o->n + i] = tti_gp_kernel_self(scales) + o->noise[i] + scales->noise;
+        o->matrix[(size_t)i * o->n + i] =
+            tti_gp_kernel_self(scales) + o->noise[i] + scales->noise / o->gp->repeats[i];
     }
 }
 
@@ -126,7 +127,7 @@ add_traces(tti_gp_objective *o, const tti_gp_scales *s, const double *weight, do
 {
     const tti_gp_layout *l = &o->layout;
     int sum = o->gp->options.model == TT_GP_SUM;
-    double signal = 0, stage = 0, cross = 0, stage_length = 0, trace = 0;
+    double signal = 0, stage = 0, cross = 0, stage_length = 0, trace = 0, noise = 0;
     size_t at = 0;
     for (uint32_t i = 0; i < o->n; i++) {
         for (uint32_t j = 0; j < i; j++, at++) {
@@ -139,7 +140,9 @@ add_traces(tti_gp_objective *o, const tti_gp_scales *s, const double *weight, do
             if (sum)
                 stage_length += a * o->stage_slope[at] * o->stage2[at] * (s->stage + s->cross * m);
         }
-        trace += o->alpha[i] * o->alpha[i] - o->matrix[(size_t)i * o->n + i];
+        double own = o->alpha[i] * o->alpha[i] - o->matrix[(size_t)i * o->n + i];
+        trace += own;
+        noise += own / o->gp->repeats[i];
     }
     double length[TT_GP_DIMS_MAX + 1] = {0};
     if (o->pairs > 0)
@@ -148,7 +151,7 @@ add_traces(tti_gp_objective *o, const tti_gp_scales *s, const double *weight, do
     for (uint32_t d = 0; d < o->dims; d++) // under "product" the last one is the stage's length
         gradient[d] += weight[d] * length[d];
     gradient[l->signal] += s->signal * (signal + trace / 2);
-    gradient[l->noise] += s->noise * trace / 2;
+    gradient[l->noise] += s->noise * noise / 2;
     if (sum) {
         gradient[l->stage_length] += s->stage_weight * stage_length;
         gradient[l->stage] += s->stage * (stage + trace / 2);

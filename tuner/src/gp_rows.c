@@ -36,21 +36,24 @@ tt_gp_close(tt_gp *gp)
     tt_mem_free(gp->stage);
     tt_mem_free(gp->y);
     tt_mem_free(gp->noise);
+    tt_mem_free(gp->repeats);
     tt_mem_free(gp->chol);
     tt_mem_free(gp->alpha);
     tt_mem_free(gp);
 }
 
 static tt_status
-check_row(const double *x, uint32_t dims, double stage, double y, double noise_var, tt_error *err)
+check_row(const double *x, uint32_t dims, const tt_gp_row *row, tt_error *err)
 {
     const char *what = NULL;
-    if (!isfinite(y))
+    if (!isfinite(row->y))
         what = "its value";
-    else if (!isfinite(stage))
+    else if (!isfinite(row->stage))
         what = "its stage";
-    else if (!isfinite(noise_var) || noise_var < 0)
+    else if (!isfinite(row->noise_var) || row->noise_var < 0)
         what = "the variance of its noise";
+    else if (!isfinite(row->repeats) || row->repeats < 0)
+        what = "the number of its repeats";
     for (uint32_t d = 0; d < dims && what == NULL; d++)
         if (!isfinite(x[d]))
             what = "a coordinate";
@@ -88,39 +91,45 @@ reserve(tt_gp *gp)
     TT_TRY(regrow(&gp->stage, n, 1, capacity, 1));
     TT_TRY(regrow(&gp->y, n, 1, capacity, 1));
     TT_TRY(regrow(&gp->noise, n, 1, capacity, 1));
+    TT_TRY(regrow(&gp->repeats, n, 1, capacity, 1));
     TT_TRY(regrow(&gp->alpha, n, 1, capacity, 1));
     TT_TRY(regrow(&gp->chol, n, gp->capacity, capacity, capacity));
     gp->capacity = capacity;
     return TT_OK;
 }
 
+static void
+set_row(tt_gp *gp, uint32_t index, const tt_gp_row *row)
+{
+    gp->stage[index] = row->stage;
+    gp->y[index] = row->y;
+    gp->noise[index] = row->noise_var;
+    gp->repeats[index] = row->repeats > 0 ? row->repeats : 1;
+}
+
 tt_status
-tt_gp_add(tt_gp *gp, const double *x, double stage, double y, double noise_var, tt_error *err)
+tt_gp_add(tt_gp *gp, const double *x, const tt_gp_row *row, tt_error *err)
 {
     uint32_t dims = gp->options.dims;
-    TT_TRY(check_row(x, dims, stage, y, noise_var, err));
+    TT_TRY(check_row(x, dims, row, err));
     if (reserve(gp) != TT_OK)
         return tt_error_set(err, TT_NOMEM, "tuner", NULL, "no memory for row %u", gp->rows);
-    double *row = gp->x + (size_t)gp->rows * dims;
-    memcpy(row, x, dims * sizeof *row);
+    double *point = gp->x + (size_t)gp->rows * dims;
+    memcpy(point, x, dims * sizeof *point);
     if (gp->options.snap != NULL)
-        gp->options.snap(gp->options.snap_self, row);
-    gp->stage[gp->rows] = stage;
-    gp->y[gp->rows] = y;
-    gp->noise[gp->rows] = noise_var;
+        gp->options.snap(gp->options.snap_self, point);
+    set_row(gp, gp->rows, row);
     gp->rows++;
     return TT_OK;
 }
 
 tt_status
-tt_gp_replace(tt_gp *gp, uint32_t row, double stage, double y, double noise_var, tt_error *err)
+tt_gp_replace(tt_gp *gp, uint32_t index, const tt_gp_row *row, tt_error *err)
 {
-    TT_ASSERT(row < gp->rows);
-    TT_TRY(check_row(NULL, 0, stage, y, noise_var, err));
-    gp->stage[row] = stage;
-    gp->y[row] = y;
-    gp->noise[row] = noise_var;
-    gp->stale = gp->stale || row < gp->factored;
+    TT_ASSERT(index < gp->rows);
+    TT_TRY(check_row(NULL, 0, row, err));
+    set_row(gp, index, row);
+    gp->stale = gp->stale || index < gp->factored;
     return TT_OK;
 }
 

@@ -27,7 +27,9 @@ open_reference(tt_gp_model model, uint32_t rows)
     tt_gp *gp;
     assert_int_equal(tt_gp_open(&options, &gp, NULL), TT_OK);
     for (uint32_t i = 0; i < rows; i++)
-        assert_int_equal(tt_gp_add(gp, gp_x[i], gp_stage[i], gp_y[i], gp_noise[i], NULL), TT_OK);
+        assert_int_equal(
+            tt_gp_add(gp, gp_x[i], &(tt_gp_row){gp_stage[i], gp_y[i], gp_noise[i], 0}, NULL),
+            TT_OK);
     return gp;
 }
 
@@ -165,7 +167,9 @@ test_bordered_row(void **state)
     tt_gp_params params = reference_params();
     assert_int_equal(tt_gp_set_params(grown, &params, NULL), TT_OK);
     for (uint32_t i = GP_ROWS - 3; i < GP_ROWS; i++) {
-        assert_int_equal(tt_gp_add(grown, gp_x[i], gp_stage[i], gp_y[i], gp_noise[i], NULL), TT_OK);
+        assert_int_equal(
+            tt_gp_add(grown, gp_x[i], &(tt_gp_row){gp_stage[i], gp_y[i], gp_noise[i], 0}, NULL),
+            TT_OK);
         assert_int_equal(tt_gp_update(grown, NULL), TT_OK);
     }
     // The same standardisation for both, for it is part of the prior.
@@ -182,7 +186,8 @@ test_bordered_row(void **state)
         close_to(va, vb, 1e-9);
     }
     // A row told again: only then does the old factor no longer hold.
-    assert_int_equal(tt_gp_replace(grown, 4, 0.5, gp_y[4] + 1.3, gp_noise[4], NULL), TT_OK);
+    assert_int_equal(
+        tt_gp_replace(grown, 4, &(tt_gp_row){0.5, gp_y[4] + 1.3, gp_noise[4], 3}, NULL), TT_OK);
     assert_int_equal(tt_gp_update(grown, NULL), TT_OK);
     double before, after, var;
     tt_gp_predict(fresh, gp_x[4], gp_stage[4], &before, &var);
@@ -204,7 +209,7 @@ test_fit_improves_and_generalises(void **state)
     for (int i = 0; i < 40; i++) {
         double x[2] = {tt_rng_uniform(&rng), tt_rng_uniform(&rng)};
         double y = sin(6 * x[0]) + 0.02 * tt_rng_normal(&rng); // x[1] does nothing
-        assert_int_equal(tt_gp_add(gp, x, 0, y, 0, NULL), TT_OK);
+        assert_int_equal(tt_gp_add(gp, x, &(tt_gp_row){.y = y}, NULL), TT_OK);
     }
     assert_int_equal(tt_gp_fit(gp, 0, NULL), TT_OK);
     tt_gp_params params;
@@ -255,7 +260,8 @@ test_hostile_rows(void **state)
                 y = kind == 3 ? exp(14 * y) : y;                   // 3: 10^6 and more
                 y = kind == 4 ? 1e12 + 1e-3 * y : y;               // 4: near rounding
                 y = kind == 5 ? 1e-300 * y : y;                    // 5: tiny
-                assert_int_equal(tt_gp_add(gp, x, 0.1 * i, y, 0, NULL), TT_OK);
+                assert_int_equal(tt_gp_add(gp, x, &(tt_gp_row){.stage = 0.1 * i, .y = y}, NULL),
+                                 TT_OK);
             }
             check_alive(gp, 3);
             tt_gp_close(gp);
@@ -270,13 +276,13 @@ test_refusals(void **state)
     tt_gp *gp = open_reference(TT_GP_SUM, 4);
     tt_error err;
     double x[GP_DIMS] = {0.1, NAN, 0.5}, good[GP_DIMS] = {0.1, 0.2, 0.5};
-    assert_int_equal(tt_gp_add(gp, x, 0, 1, 0, &err), TT_INVALID);
+    assert_int_equal(tt_gp_add(gp, x, &(tt_gp_row){.y = 1}, &err), TT_INVALID);
     assert_non_null(strstr(err.what, "a coordinate"));
-    assert_int_equal(tt_gp_add(gp, good, 0, INFINITY, 0, &err), TT_INVALID);
+    assert_int_equal(tt_gp_add(gp, good, &(tt_gp_row){.y = INFINITY}, &err), TT_INVALID);
     assert_non_null(strstr(err.what, "its value"));
-    assert_int_equal(tt_gp_add(gp, good, NAN, 1, 0, &err), TT_INVALID);
-    assert_int_equal(tt_gp_add(gp, good, 0, 1, -1e-9, &err), TT_INVALID);
-    assert_int_equal(tt_gp_replace(gp, 1, 0, NAN, 0, &err), TT_INVALID);
+    assert_int_equal(tt_gp_add(gp, good, &(tt_gp_row){.stage = NAN}, &err), TT_INVALID);
+    assert_int_equal(tt_gp_add(gp, good, &(tt_gp_row){.noise_var = -1e-9}, &err), TT_INVALID);
+    assert_int_equal(tt_gp_replace(gp, 1, &(tt_gp_row){.repeats = NAN}, &err), TT_INVALID);
     assert_int_equal(tt_gp_rows(gp), 4);
     assert_int_equal(tt_gp_update(gp, &err), TT_INVALID); // not fitted
     tt_gp_slice *slice;
@@ -305,7 +311,7 @@ test_out_of_memory(void **state)
         tt_status status = tt_gp_open(&options, &gp, NULL);
         for (uint32_t i = 0; i < 40 && status == TT_OK; i++) {
             double x[GP_DIMS] = {0.02 * i, 0.5, 0};
-            status = tt_gp_add(gp, x, 0, gp_y[i % GP_ROWS], 0, NULL);
+            status = tt_gp_add(gp, x, &(tt_gp_row){.y = gp_y[i % GP_ROWS]}, NULL);
         }
         status = status == TT_OK ? tt_gp_fit(gp, 3, NULL) : status;
         status = status == TT_OK ? tt_gp_slice_open(gp, 0, NULL, &slice, NULL) : status;

@@ -305,7 +305,7 @@ regret(double (*function)(const double *), uint32_t dims, uint64_t seed)
         tt_search_encode(&search, &seen[i], x);
         y = function(x);
         best = fmin(best, y);
-        assert_int_equal(tt_gp_add(gp, x, 0, y, 0, NULL), TT_OK);
+        assert_int_equal(tt_gp_add(gp, x, &(tt_gp_row){.y = y}, NULL), TT_OK);
     }
     tt_gp_close(gp);
     return best;

@@ -51,14 +51,22 @@ typedef struct tt_gp tt_gp;
 TT_NODISCARD tt_status tt_gp_open(const tt_gp_options *options, tt_gp **out, tt_error *err);
 void tt_gp_close(tt_gp *gp);
 
-// Adds a row: x (dims coordinates, usually in [0, 1]), stage, value, variance of the value's noise
-// in units of y^2. errors   TT_INVALID a number is NaN or infinite, or the variance negative: the
-// row is refused and nothing changes
-TT_NODISCARD tt_status
-tt_gp_add(tt_gp *gp, const double *x, double stage, double y, double noise_var, tt_error *err);
-// Replaces value, stage and noise of a row (a setting measured again). errors as tt_gp_add.
-TT_NODISCARD tt_status
-tt_gp_replace(tt_gp *gp, uint32_t row, double stage, double y, double noise_var, tt_error *err);
+// A row: what was seen at a point.
+typedef struct tt_gp_row {
+    double stage, y;
+    double noise_var; // of y's own noise, in units of y^2
+    double repeats; // measurements that y is the mean of: the common noise is divided by it; 0 = 1
+} tt_gp_row;
+
+// Adds a row at x (dims coordinates, usually in [0, 1]).
+// errors   TT_INVALID a number is NaN or infinite, or negative where it must not be: the row is
+//          refused and nothing changes; TT_NOMEM
+TT_NODISCARD tt_status tt_gp_add(tt_gp *gp, const double *x, const tt_gp_row *row, tt_error *err);
+// Replaces what was seen at the point of row `index` (measured again). errors as tt_gp_add.
+TT_NODISCARD tt_status tt_gp_replace(tt_gp *gp,
+                                     uint32_t index,
+                                     const tt_gp_row *row,
+                                     tt_error *err);
 uint32_t tt_gp_rows(const tt_gp *gp);
 
 // Finds the hyperparameters again with at most about `evaluations` evaluations of the posterior (0

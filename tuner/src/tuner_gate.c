@@ -1,0 +1,349 @@
+// The gate: expected seconds saved against the seconds it costs to find out.
+//
+//     Delta = log(time left under X) - log(time left under the best known setting B), from the
+//     joint posterior, mean m, s.d. s EI(X) = left_B [Phi(d) - exp(m + s^2/2) Phi(d - s)],  d =
+//     -m/s C(X)  = R(cur -> X) + Phi(-d) R(X -> B) + E[window lost] - R(cur -> B)
+//
+// Departure from the page: the comparison is with the best known setting and not with the one in
+// force. When a trial has failed, both "back to B" and "straight on to X" are open, and R(cur -> B)
+// is spared by going on; where cur = B the formulas are the page's. A window under a setting more
+// than 1.6 times as slow is broken off, so it is priced as such.
+#include "tuner_internal.h"
+#include <math.h>
+#include <string.h>
+
+enum { BATCH = 64, HISTORY_WINDOWS = 10 };
+static const double GAIN_RETURN = 0.02, GAIN_REVERSE = 0.05, SHARE_TO_STAY_OPEN = 0.5;
+
+typedef struct sight {
+    tt_tuner *t;
+    const tti_frame *frame;
+} sight;
+
+// Turns the time posterior of a described setting into the outlook on time left.
+static void
+add_rate(const tt_tuner *t, const tti_frame *f, const tti_tried *x, uint32_t id, tti_outlook *o)
+{
+    const tti_tried *best = &t->tried[f->best];
+    double sd_x, sd_best, apart = 0, size = 0;
+    double rate = tti_tuner_log_rate(t, x, id, &sd_x);
+    (void)tti_tuner_log_rate(t, best, f->best, &sd_best);
+    for (uint32_t i = 0; i < x->feature_count; i++) {
+        double difference = x->feature[i] - best->feature[i];
+        apart += difference * difference;
+        size += x->feature[i] * x->feature[i] + best->feature[i] * best->feature[i];
+    }
+    // Both rates come from one regression: only the features in which they differ are uncertain.
+    // Exact while its posterior is as round as its prior.
+    double var = size > 0 ? (sd_x * sd_x + sd_best * sd_best) * apart / size : 0;
+    o->mean = o->t_mean - (rate - f->best_rate);
+    o->sd = sqrt(o->t_sd * o->t_sd + var);
+}
+
+static double
+worst_cost(const tt_tuner *t, const tti_frame *f, const tti_tried *x, const tti_outlook *o)
+{
+    double worst = f->best_t * exp(o->t_mean + 1.96 * o->t_sd);
+    // What counts is what is lost against the start setting; when it is broken off, against the
+    // best.
+    double loss = tti_tuner_window_loss(t, x, f->best_t, worst / f->best_t);
+    loss -= (f->start_t - f->best_t) * loss / fmax(worst - f->best_t, 1e-12);
+    return tti_tuner_switch_s(t, f->from, &x->setting) +
+           tti_tuner_switch_s(t, f->best, &x->setting) + fmax(loss, 0);
+}
+
+static void
+score(void *self, const double *x, uint32_t count, double *out)
+{
+    const sight *s = self;
+    double mean[BATCH], var[BATCH];
+    uint32_t dims = s->t->search.dims;
+    for (uint32_t at = 0; at < count; at += BATCH) {
+        uint32_t n = TT_MIN(count - at, (uint32_t)BATCH);
+        tt_gp_slice_eval(s->frame->slice, x + (size_t)at * dims, n, mean, var);
+        for (uint32_t i = 0; i < n; i++) {
+            tti_tried point;
+            tt_setting setting;
+            tti_outlook o = {.t_mean = mean[i], .t_sd = sqrt(var[i])};
+            tt_search_decode(&s->t->search, x + (size_t)(at + i) * dims, &setting);
+            tti_tuner_describe(s->t, &setting, &point);
+            add_rate(s->t, s->frame, &point, TTI_TUNER_NOBODY, &o);
+            int allowed = worst_cost(s->t, s->frame, &point, &o) <= s->frame->guard_s;
+            out[at + i] = allowed ? tt_ei_log_saved(o.mean, o.sd, NULL, NULL) : -INFINITY;
+        }
+    }
+}
+
+// For the reals. The rate's small slope is left out: only knobs that change statistics have one.
+static double
+score_gradient(void *self, const double *x, double *gradient)
+{
+    const sight *s = self;
+    double mean, var, dm[TT_KNOBS_MAX], dv[TT_KNOBS_MAX], by_mean, by_sd, value;
+    tt_gp_slice_gradient(s->frame->slice, x, &mean, &var, dm, dv);
+    score(self, x, 1, &value);
+    (void)tt_ei_log_saved(mean, sqrt(var), &by_mean, &by_sd);
+    for (uint32_t d = 0; d < s->t->search.dims; d++)
+        gradient[d] = by_mean * dm[d] + by_sd * dv[d] / (2 * sqrt(var));
+    return value;
+}
+
+static tti_outlook
+outlook_of(const tt_tuner *t, const tti_frame *f, const tti_tried *x, uint32_t id)
+{
+    tti_outlook o;
+    double mean, var;
+    tt_gp_slice_eval(f->slice, x->x, 1, &mean, &var);
+    o.t_mean = mean;
+    o.t_sd = sqrt(var);
+    add_rate(t, f, x, id, &o);
+    return o;
+}
+
+// E[window lost against best], over 15 equally likely values of log t.
+static double
+expected_loss(const tt_tuner *t, const tti_frame *f, const tti_tried *x, const tti_outlook *o)
+{
+    static const double z[15] = {-1.834, -1.282, -0.967, -0.728, -0.524, -0.341, -0.168, 0,
+                                 0.168,  0.341,  0.524,  0.728,  0.967,  1.282,  1.834};
+    double sum = 0;
+    for (int i = 0; i < 15; i++)
+        sum += tti_tuner_window_loss(t, x, f->best_t, exp(o->t_mean + z[i] * o->t_sd)) / 15;
+    return sum;
+}
+
+// Fills ei_s and cost_s of a candidate, returns what it is worth on balance.
+static double
+weigh(const tt_tuner *t, const tti_frame *f, const tti_tried *x, tti_choice *c)
+{
+    const tti_outlook *o = &c->outlook;
+    double worse = o->sd > 0 ? tt_ei_phi(o->mean / o->sd) : o->mean > 0;
+    c->ei_s = f->left_s * exp(tt_ei_log_saved(o->mean, o->sd, NULL, NULL));
+    c->cost_s = tti_tuner_switch_s(t, f->from, &x->setting) +
+                worse * tti_tuner_switch_s(t, f->best, &x->setting) + expected_loss(t, f, x, o);
+    return c->ei_s - c->cost_s + tti_tuner_switch_s(t, f->from, &t->tried[f->best].setting);
+}
+
+typedef struct contest {
+    tti_choice best; // highest value among the allowed
+    double value;
+    tti_choice forbidden; // highest among those the guard forbids
+    double forbidden_value, forbidden_cost;
+} contest;
+
+static void
+enter(const tt_tuner *t, const tti_frame *f, const tti_tried *x, uint32_t id, contest *c)
+{
+    tti_choice choice = {.id = id, .setting = x->setting, .outlook = outlook_of(t, f, x, id)};
+    choice.decision = id == TTI_TUNER_NOBODY || t->tried[id].row < 0 ? TT_TUNER_TRY : TT_TUNER_MOVE;
+    double value = weigh(t, f, x, &choice), worst = worst_cost(t, f, x, &choice.outlook);
+    if (worst <= f->guard_s) {
+        if (value > c->value) {
+            c->best = choice;
+            c->value = value;
+        }
+    } else if (value > c->forbidden_value) {
+        c->forbidden = choice;
+        c->forbidden_value = value;
+        c->forbidden_cost = worst;
+    }
+}
+
+// The next points of the start phase that the gate lets pass: the first one.
+static void
+enter_planned(tt_tuner *t, const tti_frame *f, contest *c)
+{
+    for (uint32_t i = t->plan_done; i < t->plan_count && c->value <= 0; i++) {
+        tti_tried x;
+        tti_tuner_describe(t, &t->plan[i], &x);
+        enter(t, f, &x, TTI_TUNER_NOBODY, c);
+        if (c->value > 0) {
+            tt_setting chosen = t->plan[i];
+            memmove(&t->plan[t->plan_done + 1], &t->plan[t->plan_done],
+                    (i - t->plan_done) * sizeof chosen);
+            t->plan[t->plan_done++] = chosen;
+        }
+    }
+}
+
+static tt_status
+enter_search(tt_tuner *t, const tti_frame *f, contest *c, tt_error *err)
+{
+    sight self = {t, f};
+    tt_search_target target = {&self, score, score_gradient};
+    tt_setting anchors[5];
+    uint32_t anchor_count = 0;
+    // The best known setting, and the latest ones to have been it, in order of their rows' values.
+    for (double above = -INFINITY; anchor_count < TT_COUNT_OF(anchors);) {
+        double least = INFINITY;
+        uint32_t at = TTI_TUNER_NOBODY;
+        for (uint32_t i = 0; i < t->tried_count; i++) {
+            const tti_tried *s = &t->tried[i];
+            double value = s->log_t - tti_tuner_log_rate(t, s, i, NULL);
+            if (s->row >= 0 && !s->banned && value > above && value < least) {
+                least = value;
+                at = i;
+            }
+        }
+        if (at == TTI_TUNER_NOBODY)
+            break;
+        anchors[anchor_count++] = t->tried[at].setting;
+        above = least;
+    }
+    tt_search_options options = {.seed = t->options.seed * 0x9E3779B97F4A7C15u + t->proposals,
+                                 .anchors = anchors,
+                                 .anchor_count = anchor_count,
+                                 .taken = t->taken,
+                                 .taken_count = (uint32_t)t->tried_count,
+                                 .from = &t->tried[f->from].setting};
+    tt_search_result found;
+    TT_TRY(tt_search_maximize(&t->search, &target, &options, &found, err));
+    for (int k = 0; k < TT_SEARCH_CLASSES; k++) {
+        tti_tried x;
+        if (!found.found[k])
+            continue;
+        tti_tuner_describe(t, &found.setting[k], &x);
+        enter(t, f, &x, TTI_TUNER_NOBODY, c);
+    }
+    return TT_OK;
+}
+
+// Hysteresis: the setting in force stays the reference unless the other is clearly better.
+static uint32_t
+reference(const tt_tuner *t, double stage, int must_leave)
+{
+    uint32_t best = tti_tuner_incumbent(t, stage);
+    const tti_tried *current = &t->tried[t->current];
+    if (must_leave && best == t->current)
+        return t->ref_id;
+    if (must_leave || best == t->current || current->row < 0 || current->banned)
+        return best;
+    double mean, sd, mean_best;
+    tti_tuner_log_t(t, current->x, &mean, &sd);
+    tti_tuner_log_t(t, t->tried[best].x, &mean_best, &sd);
+    mean -= tti_tuner_log_rate(t, current, t->current, NULL);
+    mean_best -= tti_tuner_log_rate(t, &t->tried[best], best, NULL);
+    int reverse = best == t->previous && t->window_index - t->moved_window < HISTORY_WINDOWS &&
+                  current->windows > 1;
+    return mean - mean_best < (reverse ? GAIN_REVERSE : GAIN_RETURN) ? t->current : best;
+}
+
+static tt_status
+open_frame(tt_tuner *t, int must_leave, tti_frame *f, tt_error *err)
+{
+    double left[3], mean, sd;
+    *f = (tti_frame){
+        .now_s = t->now_s, .stage = tt_estimator_stage(t->estimator), .from = t->current};
+    f->stage = isfinite(f->stage) ? f->stage : 0;
+    f->best = reference(t, f->stage, must_leave);
+    const tti_tried *best = &t->tried[f->best];
+    tti_tuner_log_t(t, best->x, &mean, &sd);
+    f->best_t = exp(mean);
+    tti_tuner_log_t(t, t->tried[0].x, &mean, &sd);
+    f->start_t = exp(mean);
+    f->best_rate = tti_tuner_log_rate(t, best, f->best, NULL);
+    f->start_rate = tti_tuner_log_rate(t, &t->tried[0], 0, NULL);
+    tti_tuner_left(t, left);
+    f->left_s = f->best_t * left[1] * exp(-f->best_rate);
+    f->left_long_s = f->best_t * left[2] * exp(-f->best_rate);
+    if (t->options.budget_s > 0) {
+        double rest = fmax(t->options.budget_s - (t->now_s - t->begin_s), 0);
+        f->left_s = fmin(f->left_s, rest);
+        f->left_long_s = fmin(f->left_long_s, rest);
+    }
+    f->guard_s = tti_tuner_guard_left(t);
+    return tt_gp_slice_open(t->gp, f->stage, best->x, &f->slice, err);
+}
+
+// Nothing to try: go back to the best known setting, or stay in it, and say why.
+static void
+settle(const tt_tuner *t, const tti_frame *f, const contest *c, tti_choice *out)
+{
+    char a[32], b[32], text[128];
+    const tti_choice *near = c->value > c->forbidden_value ? &c->best : &c->forbidden;
+    *out = (tti_choice){.id = f->best, .setting = t->tried[f->best].setting, .settles = 1};
+    double cheapest = tti_tuner_window_loss(t, &t->tried[f->best], f->best_t, 1.6);
+    int too_short = SHARE_TO_STAY_OPEN * f->left_long_s < cheapest;
+    int held = c->forbidden_value > 0;
+    out->decision = too_short ? TT_TUNER_QUIT : held ? TT_TUNER_HELD : TT_TUNER_STAY;
+    if (near->setting.count > 0) {
+        out->ei_s = near->ei_s;
+        out->cost_s = near->cost_s;
+    }
+    if (too_short)
+        (void)snprintf(text, sizeof text, "at most about %s left: too short for another trial",
+                       tti_tuner_seconds(f->left_long_s, a, sizeof a));
+    else if (held)
+        (void)snprintf(text, sizeof text, "a trial may lose %s and the guard allows %s now",
+                       tti_tuner_seconds(c->forbidden_cost, a, sizeof a),
+                       tti_tuner_seconds(fmax(f->guard_s, 0), b, sizeof b));
+    else if (near->setting.count > 0)
+        (void)snprintf(text, sizeof text, "the best untried setting would save %s and cost %s",
+                       tti_tuner_seconds(near->ei_s, a, sizeof a),
+                       tti_tuner_seconds(near->cost_s, b, sizeof b));
+    else
+        (void)snprintf(text, sizeof text, "no setting is left to try");
+    if (f->best != f->from) {
+        out->decision = TT_TUNER_MOVE;
+        out->outlook = outlook_of(t, f, &t->tried[f->from], f->from);
+        (void)snprintf(out->reason, sizeof out->reason,
+                       "back to setting %u, %.2fx faster than setting %u; %s", f->best,
+                       exp(out->outlook.mean), f->from, text);
+        out->outlook = (tti_outlook){0};
+    } else {
+        (void)snprintf(out->reason, sizeof out->reason, "staying in setting %u: %s", f->best, text);
+    }
+}
+
+static void
+explain(const tt_tuner *t, tti_choice *c)
+{
+    char ei[32], cost[32];
+    (void)tti_tuner_seconds(c->ei_s, ei, sizeof ei);
+    (void)tti_tuner_seconds(c->cost_s, cost, sizeof cost);
+    if (c->decision == TT_TUNER_MOVE)
+        (void)snprintf(c->reason, sizeof c->reason,
+                       "once more to setting %u: expected to save %s, costs %s to find out", c->id,
+                       ei, cost);
+    else if (c->planned)
+        (void)snprintf(c->reason, sizeof c->reason,
+                       "start point %u of %u: expected to save %s, costs %s to find out",
+                       t->plan_done, t->plan_count, ei, cost);
+    else
+        (void)snprintf(c->reason, sizeof c->reason, "expected to save %s, costs %s to find out", ei,
+                       cost);
+}
+
+static tt_status
+compete(tt_tuner *t, const tti_frame *f, tti_choice *out, tt_error *err)
+{
+    contest c = {.value = 0, .forbidden_value = 0};
+    uint32_t planned = t->plan_done;
+    enter_planned(t, f, &c);
+    if (t->plan_done == planned) {
+        TT_TRY(enter_search(t, f, &c, err));
+        for (uint32_t i = 0; i < t->tried_count; i++)
+            if (i != f->from && i != f->best && t->tried[i].row >= 0 && !t->tried[i].banned &&
+                t->tried[i].row_windows < 3)
+                enter(t, f, &t->tried[i], i, &c);
+    }
+    if (c.value > 0) {
+        *out = c.best;
+        out->planned = t->plan_done > planned;
+        explain(t, out);
+    } else {
+        settle(t, f, &c, out);
+    }
+    return TT_OK;
+}
+
+tt_status
+tti_tuner_decide(tt_tuner *t, int must_leave, tti_choice *out, tti_frame *frame, tt_error *err)
+{
+    TT_TRY(tti_tuner_refit(t, err));
+    TT_TRY(open_frame(t, must_leave, frame, err));
+    tt_status status = compete(t, frame, out, err);
+    tt_gp_slice_close(frame->slice);
+    frame->slice = NULL;
+    return status;
+}

@@ -1,0 +1,99 @@
+// Time left, the ledger that keeps tuning from costing more than it may, and what switches and
+// windows cost.
+#include "tuner_internal.h"
+#include <math.h>
+
+// Blocks of 25 iterations before the estimator's lower quantile is believed.
+enum { BELIEVED_ITERATIONS = 20 * 25 };
+// Uncertainty of the stage while few blocks are in: added before the stage bounds what is left.
+static const double STAGE_MARGIN = 0.03;
+// Share of the guard that is spent; the rest covers errors of the ledger's own measurements.
+static const double GUARD_SHARE = 0.8;
+
+// The stage is a share of the way in log loss. Loss curves flatten, so the rest of the way takes at
+// least as long in proportion: left >= done (1 - c)/c. A bound that needs no curve, and exact when
+// the stage is a share of the budget.
+static double
+least_left(const tt_tuner *t)
+{
+    double stage = tt_estimator_stage(t->estimator);
+    if (!isfinite(stage))
+        return 0;
+    stage = fmax(stage, 0) + STAGE_MARGIN;
+    return stage < 1 ? (double)t->iterations * (1 - stage) / stage : 0;
+}
+
+void
+tti_tuner_left(const tt_tuner *t, double out[3])
+{
+    tt_est_remaining r;
+    tt_estimator_remaining(t->estimator, &r);
+    out[0] = r.iterations_p10;
+    out[1] = r.iterations_median;
+    out[2] = r.iterations_p90;
+    double done = (double)t->iterations, least = least_left(t);
+    int blind = (r.flags & TT_EST_FALLBACK) != 0 || t->iterations < BELIEVED_ITERATIONS;
+    // Nothing known: as long again as it has lasted.
+    for (int i = 0; i < 3; i++)
+        if (blind || !isfinite(out[i]))
+            out[i] = i == 0 ? 0 : fmax(done, least);
+    out[0] = fmax(out[0], blind ? least : 0);
+    out[1] = fmax(out[1], out[0]);
+    out[2] = fmax(out[2], out[1]);
+}
+
+static double
+start_seconds(const tt_tuner *t)
+{
+    // As measured, not as modelled: the model may carry a trend of the job's stage to a setting
+    // that was not seen for long.
+    return t->tried[0].weight_all > 0 ? exp(t->tried[0].log_t_all) : 0;
+}
+
+double
+tti_tuner_ledger(const tt_tuner *t)
+{
+    double start = start_seconds(t), rate = tti_tuner_log_rate(t, &t->tried[0], 0, NULL), worth = 0;
+    for (uint32_t i = 0; i < t->tried_count; i++)
+        if (t->tried[i].iterations > 0)
+            worth += (double)t->tried[i].iterations *
+                     exp(tti_tuner_log_rate(t, &t->tried[i], i, NULL) - rate);
+    return t->now_s - t->begin_s - worth * start;
+}
+
+double
+tti_tuner_guard_left(const tt_tuner *t)
+{
+    double left[3], elapsed = t->now_s - t->begin_s;
+    tti_tuner_left(t, left);
+    double rate = tti_tuner_log_rate(t, &t->tried[0], 0, NULL);
+    double least = left[0] * exp(-rate) * start_seconds(t);
+    if (t->options.budget_s > 0)
+        least = fmin(least, fmax(t->options.budget_s - elapsed, 0));
+    return GUARD_SHARE * t->options.guard * (elapsed + least) - tti_tuner_ledger(t);
+}
+
+double
+tti_tuner_switch_s(const tt_tuner *t, uint32_t from, const tt_setting *to)
+{
+    if (tt_setting_equal(&t->tried[from].setting, to))
+        return 0;
+    unsigned class = tt_search_class(&t->search, &t->tried[from].setting, to);
+    // The prior counts as one switch seen.
+    return (t->options.switch_s_prior[class] + t->switch_lost_s[class]) /
+           (1 + t->switch_count[class]);
+}
+
+double
+tti_tuner_window_loss(const tt_tuner *t, const tti_tried *setting, double t_ref, double ratio)
+{
+    if (ratio <= 1)
+        return 0;
+    // What is begun under it is finished under it; beyond that a trial that is clearly slower is
+    // left as soon as its time is known at all, or even from what does not arrive.
+    double n = (double)setting->workers * setting->merged;
+    if (ratio < 3)
+        n += ratio > 1.6 ? tt_est_time_window(setting->workers) : setting->full_window;
+    double duration = fmax(n * t_ref * ratio, t->options.window_s_min);
+    return duration * (1 - 1 / ratio);
+}

@@ -1,0 +1,161 @@
+// Shared by the files of the online manager.
+#ifndef TTI_TUNER_INTERNAL_H
+#define TTI_TUNER_INTERNAL_H
+
+#include "tt/tuner.h"
+#include "tt/tuner_gp.h"
+#include "tt/tuner_search.h"
+
+enum { TTI_TUNER_NOBODY = 0xffffffffu };
+
+// A setting that was in force, or stood in the start phase's plan.
+typedef struct tti_tried {
+    tt_setting setting;
+    double x[TT_KNOBS_MAX];
+    double feature[TT_EST_FEATURES_MAX];
+    uint32_t feature_count, workers; // workers: 1 under BSP
+    uint32_t full_window;            // iterations
+    uint32_t merged;                 // iterations a push brings
+    int row;                         // of the process, -1 = none yet
+    double row_weight, row_stage;    // iterations in it
+    uint32_t row_windows;
+    double log_t;                 // its value
+    double log_t_all, weight_all; // over all windows
+    int banned;                   // refused by a knob, or the loss rose under it
+    int abandoned;                // its only window was broken off
+    uint32_t windows;
+    uint64_t iterations; // applied under it, for the ledger
+} tti_tried;
+
+// What one (hypothetical) setting is compared with the reference.
+typedef struct tti_outlook {
+    double mean, sd;     // of log (time left under it / under the reference)
+    double t_mean, t_sd; // of log (seconds per iteration / those of the reference)
+} tti_outlook;
+
+// Everything a decision looks at, fixed for its duration.
+typedef struct tti_frame {
+    double now_s, stage;
+    uint32_t from, best; // setting in force; the one compared with
+    double best_t;       // seconds per iteration of best
+    double left_s;       // seconds the job still takes under best, median
+    double left_long_s;  // and at most, 90 %
+    double guard_s;      // what may still be lost
+    double start_t;      // seconds per iteration of the start setting
+    double best_rate;    // log rate of best and of start
+    double start_rate;
+    tt_gp_slice *slice; // differences to best
+} tti_frame;
+
+typedef struct tti_choice {
+    tt_tuner_decision decision;
+    uint32_t id; // NOBODY = a new setting
+    tt_setting setting;
+    tti_outlook outlook;
+    double ei_s, cost_s;
+    int planned; // a point of the start phase
+    int settles; // nothing to try: a move back to the best known setting
+    char reason[TT_TUNER_REASON_MAX];
+} tti_choice;
+
+typedef enum tti_state { TTI_NEW, TTI_RUNNING, TTI_SWITCHING, TTI_ENDED } tti_state;
+
+struct tt_tuner {
+    const tt_space *space;
+    tt_estimator *estimator;
+    tt_tuner_options options;
+    tt_tuner_callbacks callbacks;
+    tt_search_space search;
+    tt_gp *gp;
+
+    tti_tried *tried;
+    size_t tried_count, tried_capacity;
+    tt_setting *taken; // the settings of `tried`, for the search
+    size_t taken_capacity;
+    tt_setting plan[16]; // points of the start phase
+    uint32_t plan_count, plan_done;
+    int plan_auto; // its length is for the manager to choose
+
+    tti_state state;
+    tt_tuner_phase phase;
+    uint32_t current, next; // ids; next: while SWITCHING
+    uint32_t previous;      // in force before current
+    uint64_t moved_window;  // index of the window at which current was moved to
+    uint64_t generation;
+    double begin_s, now_s, window_begin_s, applied_s,
+        adopted_s;       // adopted_s: NAN until all nodes have the generation
+    uint64_t iterations; // of the last view
+    uint64_t window_index;
+    uint64_t proposals;
+    int next_trial;
+    int trial;           // current has not finished its first window
+    int in_transition;   // parameters or data still move
+    int transition_seen; // they moved within this window: no time row
+    int fit_in_window;
+    double ref_t; // what a trial is compared with: seconds per iteration, log rate and its id
+    double ref_rate;
+    uint32_t ref_id;
+    tt_tuner_proposal pending; // of the trial that runs
+    int has_pending;
+
+    uint32_t fit_rows;      // at the last fit of the hyperparameters
+    double next_decision_s; // no decision before, when settled or off
+    double rest_s;          // length of the last rest
+    double switch_lost_s[TT_TUNER_CLASSES];
+    uint32_t switch_count[TT_TUNER_CLASSES];
+
+    uint32_t switches, abandoned;
+    double phase_s[5], phase_since_s, lost_s;
+    char note[TT_TUNER_REASON_MAX];
+};
+
+// ---- tuner_model.c: rows, fit, what is known of a setting
+// ---------------------------------------------------------------
+
+// Adds a setting, or finds it. TTI_TUNER_NOBODY when memory is short.
+uint32_t tti_tuner_adopt(tt_tuner *t, const tt_setting *setting);
+void tti_tuner_describe(const tt_tuner *t, const tt_setting *setting, tti_tried *out);
+// Enters a window's seconds per iteration as the row of its setting.
+TT_NODISCARD tt_status
+tti_tuner_add_row(tt_tuner *t, uint32_t id, double log_t, double var, double weight, tt_error *err);
+TT_NODISCARD tt_status tti_tuner_refit(tt_tuner *t, tt_error *err);
+// About what a fit and a search cost, in seconds of one core.
+double tti_tuner_fit_seconds(const tt_tuner *t);
+double tti_tuner_log_rate(const tt_tuner *t, const tti_tried *setting, uint32_t id, double *sd);
+// The tried setting with the least posterior median of time left.
+uint32_t tti_tuner_incumbent(const tt_tuner *t, double stage);
+// Posterior of log seconds per iteration now.
+void tti_tuner_log_t(const tt_tuner *t, const double *x, double *mean, double *sd);
+
+// The points of the start phase.
+void tti_tuner_plan(tt_tuner *t);
+
+// ---- tuner_guard.c: time left, ledger, costs
+// ---------------------------------------------------------------------------------
+
+// Iterations of the pooled clock that are left: 10, 50, 90 %. finite always.
+void tti_tuner_left(const tt_tuner *t, double out[3]);
+double tti_tuner_ledger(const tt_tuner *t);
+double tti_tuner_guard_left(const tt_tuner *t);
+double tti_tuner_switch_s(const tt_tuner *t, uint32_t from, const tt_setting *to);
+// Seconds lost by one window under a setting `ratio` times as slow as the reference, broken off in
+// time.
+double
+tti_tuner_window_loss(const tt_tuner *t, const tti_tried *setting, double t_ref, double ratio);
+
+// ---- tuner_gate.c: what to do next
+// ------------------------------------------------------------------------------------------
+
+// Fits, searches, and chooses. must_leave: the setting in force is out of the question. frame: what
+// it was based on (slice closed).
+TT_NODISCARD tt_status
+tti_tuner_decide(tt_tuner *t, int must_leave, tti_choice *out, tti_frame *frame, tt_error *err);
+
+// ---- tuner_words.c: reasons
+// -----------------------------------------------------------------------------------------------
+
+// "0.9 s", "12 ms", "3:05".
+char *tti_tuner_seconds(double seconds, char *out, size_t size);
+void tti_tuner_event(const tt_tuner *t, const char *format, ...) TT_PRINTF(2, 3);
+
+#endif

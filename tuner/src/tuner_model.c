@@ -1,0 +1,138 @@
+// What the manager knows: tried settings, their rows in the process, posteriors.
+#include "tuner_internal.h"
+#include <math.h>
+#include <string.h>
+
+// Rows of one setting measured at stages this close are one row; also the width of an update that
+// needs no new fit.
+static const double STAGE_MERGE = 0.1, REFIT_GROWTH = 1.1;
+enum { REFIT_ALWAYS_ROWS = 60, REFIT_EVALUATIONS = 90 };
+
+void
+tti_tuner_describe(const tt_tuner *t, const tt_setting *setting, tti_tried *out)
+{
+    const tt_tuner_options *o = &t->options;
+    *out = (tti_tried){.setting = *setting, .row = -1};
+    tt_search_encode(&t->search, setting, out->x);
+    uint32_t workers = o->workers_of != NULL ? o->workers_of(o->callback_self, setting) : o->nodes;
+    out->feature[out->feature_count++] = o->nodes > 0 ? (double)workers / o->nodes : 1;
+    for (uint32_t d = 0; d < t->search.dims; d++)
+        if (t->space->knob[t->search.knob[d]].knob->changes_statistics &&
+            out->feature_count < TT_EST_FEATURES_MAX)
+            out->feature[out->feature_count++] = out->x[d];
+    out->workers = o->bulk_synchronous ? 1 : TT_MAX(workers, 1u);
+    uint32_t merged = o->merged_of != NULL ? o->merged_of(o->callback_self, setting) : 1;
+    out->merged = TT_MAX(merged, 1u);
+    uint32_t full = tt_est_full_window(out->workers);
+    out->full_window = o->window > 0 ? TT_MAX(o->window, tt_est_time_window(out->workers)) : full;
+}
+
+uint32_t
+tti_tuner_adopt(tt_tuner *t, const tt_setting *setting)
+{
+    for (uint32_t i = 0; i < t->tried_count; i++)
+        if (tt_setting_equal(&t->tried[i].setting, setting))
+            return i;
+    void *tried = t->tried, *taken = t->taken;
+    tt_status grown = tt_mem_grow(&tried, &t->tried_capacity, t->tried_count, sizeof *t->tried);
+    t->tried = tried;
+    if (grown == TT_OK)
+        grown = tt_mem_grow(&taken, &t->taken_capacity, t->tried_count, sizeof *t->taken);
+    t->taken = taken;
+    if (grown != TT_OK)
+        return TTI_TUNER_NOBODY;
+    tti_tuner_describe(t, setting, &t->tried[t->tried_count]);
+    t->taken[t->tried_count] = *setting;
+    return (uint32_t)t->tried_count++;
+}
+
+tt_status
+tti_tuner_add_row(tt_tuner *t, uint32_t id, double log_t, double var, double weight, tt_error *err)
+{
+    tti_tried *s = &t->tried[id];
+    double stage = tt_estimator_stage(t->estimator);
+    stage = isfinite(stage) ? stage : 0;
+    s->weight_all += weight;
+    s->log_t_all += weight / s->weight_all * (log_t - s->log_t_all);
+    if (t->search.dims == 0)
+        return TT_OK;
+    if (s->row >= 0 && fabs(stage - s->row_stage) <= STAGE_MERGE && !s->abandoned) {
+        double total = s->row_weight + weight, share = weight / total;
+        s->log_t += share * (log_t - s->log_t);
+        s->row_weight = total;
+        s->row_windows++;
+        // var is that of the newest window; all of them together know it better by their number.
+        tt_gp_row row = {s->row_stage, s->log_t, var * weight / total, s->row_windows};
+        return tt_gp_replace(t->gp, (uint32_t)s->row, &row, err);
+    }
+    tt_gp_row row = {stage, log_t, var, 1};
+    TT_TRY(tt_gp_add(t->gp, s->x, &row, err));
+    s->row = (int)tt_gp_rows(t->gp) - 1;
+    s->row_weight = weight;
+    s->row_stage = stage;
+    s->row_windows = 1;
+    s->log_t = log_t;
+    return TT_OK;
+}
+
+tt_status
+tti_tuner_refit(tt_tuner *t, tt_error *err)
+{
+    uint32_t rows = tt_gp_rows(t->gp);
+    if (rows <= REFIT_ALWAYS_ROWS || rows > REFIT_GROWTH * t->fit_rows) {
+        t->fit_rows = rows;
+        return tt_gp_fit(t->gp, REFIT_EVALUATIONS, err);
+    }
+    return tt_gp_update(t->gp, err);
+}
+
+// Measured on one core at 11 knobs: 4 ms at 20 rows, 9 ms at 50, 30 ms at 100.
+double
+tti_tuner_fit_seconds(const tt_tuner *t)
+{
+    double rows = tt_gp_rows(t->gp) / 50.0;
+    return 3e-3 + 4e-3 * rows + 3e-3 * rows * rows;
+}
+
+double
+tti_tuner_log_rate(const tt_tuner *t, const tti_tried *setting, uint32_t id, double *sd)
+{
+    double mean = 0, spread = 0;
+    tt_estimator_log_rate(t->estimator, id, setting->feature, setting->feature_count, &mean,
+                          &spread);
+    if (sd != NULL)
+        *sd = isfinite(spread) ? spread : 0;
+    return isfinite(mean) ? mean : 0;
+}
+
+void
+tti_tuner_log_t(const tt_tuner *t, const double *x, double *mean, double *sd)
+{
+    double stage = tt_estimator_stage(t->estimator), var;
+    tt_gp_predict(t->gp, x, isfinite(stage) ? stage : 0, mean, &var);
+    *sd = sqrt(var);
+}
+
+uint32_t
+tti_tuner_incumbent(const tt_tuner *t, double stage)
+{
+    uint32_t best = TTI_TUNER_NOBODY;
+    double least = INFINITY;
+    tt_gp_slice *slice = NULL;
+    if (t->gp == NULL || tt_gp_slice_open(t->gp, stage, NULL, &slice, NULL) != TT_OK)
+        return 0;
+    for (uint32_t i = 0; i < t->tried_count; i++) {
+        const tti_tried *s = &t->tried[i];
+        double mean, var;
+        if (s->row < 0 || s->banned)
+            continue;
+        tt_gp_slice_eval(slice, s->x, 1, &mean, &var);
+        mean -= tti_tuner_log_rate(t, s, i, NULL);
+        if (mean < least) {
+            least = mean;
+            best = i;
+        }
+    }
+    tt_gp_slice_close(slice);
+    return best != TTI_TUNER_NOBODY ? best : 0;
+}

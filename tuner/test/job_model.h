@@ -1,0 +1,368 @@
+// A made-up training job in virtual time: eleven knobs that interact, a loss curve, workers with
+// noisy cycles, and the ticks of a master that drives the real estimator and the real manager.
+// Nothing here is tuned to the tuner: constants are drawn anew for each job.
+#ifndef TT_JOB_MODEL_H
+#define TT_JOB_MODEL_H
+
+#include "problem_space.h"
+#include "tt/tuner.h"
+#include "tt/tuner_search.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    JOB_SERVERS,
+    JOB_THREADS,
+    JOB_BF16,
+    JOB_CHUNK,
+    JOB_SPIN,
+    JOB_IN_FLIGHT,
+    JOB_PREFETCH,
+    JOB_AGGREGATION,
+    JOB_STALENESS,
+    JOB_KERNEL,
+    JOB_PINNING,
+    JOB_KNOBS
+};
+enum { JOB_NODES = 8, JOB_WORKERS_MAX = JOB_NODES - 1 };
+
+typedef struct job_model {
+    problem_space problem;
+    // cost of one minibatch, relative
+    double compute, kernel[3], transfer, message, wake, load, server, crowd, pin, stale_wait;
+    double chunk_best, chunk_width, flight_best, bf16_cost, cv;
+    // statistics
+    double stale_cost, merge_cost;
+    // loss: floor + (first - floor) / (1 + k / scale)^power
+    double first, floor, scale, power, target, loss_noise;
+    double iterations; // to the target at rate 1
+    double unit;       // seconds of one unit of cost
+} job_model;
+
+static const char *const job_kernels[] = {"portable", "avx2", "avx512", NULL};
+
+static inline void
+job_space(job_model *job)
+{
+    problem_space *p = &job->problem;
+    problem_add(p, "servers", TT_KNOB_INT, 1, JOB_NODES - 1, 2, 0, 0)->effect =
+        TT_KNOB_MOVES_DATA | TT_KNOB_MOVES_MODEL;
+    problem_add(p, "compute_threads", TT_KNOB_INT, 1, 4, 1, 0, 0);
+    problem_add(p, "bf16_transfer", TT_KNOB_BOOL, 0, 1, 0, 0, 0);
+    problem_add(p, "chunk_bytes", TT_KNOB_INT, 4096, 1 << 20, 65536, 1, 1);
+    problem_add(p, "spin", TT_KNOB_INT, 0, 4096, 256, 1, 0);
+    problem_add(p, "in_flight", TT_KNOB_INT, 1, 16, 2, 1, 0);
+    problem_add(p, "prefetch", TT_KNOB_INT, 0, 8, 2, 0, 0);
+    problem_add(p, "aggregation", TT_KNOB_INT, 1, 16, 1, 1, 0)->changes_statistics = 1;
+    problem_add(p, "staleness", TT_KNOB_INT, 0, 64, 16, 1, 0)->changes_statistics = 1;
+    problem_add(p, "kernel", TT_KNOB_ENUM, 0, 2, 0, 0, 0)->values = job_kernels;
+    problem_add(p, "pinning", TT_KNOB_BOOL, 0, 1, 0, 0, 0);
+}
+
+static inline double
+job_draw(tt_rng *rng, double low, double high)
+{
+    return low * exp(tt_rng_uniform(rng) * log(high / low));
+}
+
+static inline uint32_t
+job_workers(const tt_setting *s)
+{
+    return JOB_NODES - (uint32_t)s->value[JOB_SERVERS];
+}
+
+// Seconds per iteration (minibatch) of the whole job under a setting.
+static inline double
+job_time(const job_model *j, const tt_setting *s)
+{
+    const double *v = s->value, cores = 2;
+    double workers = job_workers(s), servers = v[JOB_SERVERS], threads = v[JOB_THREADS];
+    double merged = v[JOB_AGGREGATION];
+    // Everything runs on two cores: beyond them runnable threads get in each other's way, more so
+    // when they spin.
+    double runnable = (workers * threads + 0.5 * servers) / cores;
+    double spinning = v[JOB_SPIN] / (v[JOB_SPIN] + 200);
+    double crowd = 1 + j->crowd * fmax(runnable - 1, 0) * (0.25 + 2 * spinning);
+    double pin = v[JOB_PINNING] == 0 ? 1
+                 : runnable <= 1.5   ? 1 - 0.4 * j->pin
+                                     : 1 + 0.5 * j->pin * runnable;
+    double compute = j->compute * j->kernel[(int)v[JOB_KERNEL]] * (1 + 0.15 * (threads - 1));
+    double chunk = (log2(v[JOB_CHUNK]) - j->chunk_best) / j->chunk_width;
+    double flight = log2(v[JOB_IN_FLIGHT]) - j->flight_best;
+    double bytes = v[JOB_BF16] != 0 ? 0.55 : 1;
+    double transfer = j->transfer * bytes * (1 + chunk * chunk) * (1 + 0.25 * flight * flight) +
+                      (v[JOB_BF16] != 0 ? j->bf16_cost : 0);
+    double messages =
+        j->message * servers * (1 + 65536 / v[JOB_CHUNK] * 0.2) + j->wake * (1 - spinning);
+    double load = j->load / (1 + v[JOB_PREFETCH]) + 0.01 * v[JOB_PREFETCH] * j->load;
+    double wait = j->stale_wait / (1 + v[JOB_STALENESS]) * sqrt(workers);
+    double per_worker = (compute + load) * crowd * pin * fmax(workers / cores, 1) / workers;
+    double communication = (transfer + messages) / merged * (1 + crowd) / 2;
+    double serving = j->server * bytes / merged / servers;
+    return j->unit * (per_worker + communication / fmin(workers, 3) + serving + wait / workers);
+}
+
+static inline double
+job_rate(const job_model *j, const tt_setting *s)
+{
+    double stale = s->value[JOB_STALENESS] / 64 * job_workers(s) / JOB_WORKERS_MAX;
+    return 1 /
+           ((1 + j->stale_cost * stale) * (1 + j->merge_cost * (s->value[JOB_AGGREGATION] - 1)));
+}
+
+static inline double
+job_loss(const job_model *j, double progress)
+{
+    return j->floor + (j->first - j->floor) * pow(1 + progress / j->scale, -j->power);
+}
+
+// Seconds of the whole job under one setting for ever.
+static inline double
+job_duration(const job_model *j, const tt_setting *s)
+{
+    return job_time(j, s) * j->iterations / job_rate(j, s);
+}
+
+static inline void
+job_random_setting(const job_model *j, tt_rng *rng, tt_setting *s)
+{
+    s->count = JOB_KNOBS;
+    for (uint32_t k = 0; k < JOB_KNOBS; k++)
+        s->value[k] = tt_space_decode(&j->problem.space.knob[k], tt_rng_uniform(rng));
+}
+
+// Where the job starts: its defaults, a random setting, or the best of the 40 it is judged by.
+typedef enum job_start { JOB_START_DEFAULT, JOB_START_RANDOM, JOB_START_BEST } job_start;
+
+// Draws the constants; `seconds` is what the start setting takes. Returns the duration of the best
+// of 40 random settings.
+static inline double
+job_make(job_model *j, uint64_t seed, job_start kind, double seconds)
+{
+    tt_rng rng;
+    tt_rng_init(&rng, seed, TT_RNG_TEST, 1);
+    *j = (job_model){.unit = 1, .first = 2.3, .loss_noise = job_draw(&rng, 0.03, 0.12)};
+    job_space(j);
+    j->compute = job_draw(&rng, 0.3, 3);
+    double slow[3] = {1, job_draw(&rng, 0.3, 0.9), job_draw(&rng, 0.2, 1.1)};
+    memcpy(j->kernel, slow, sizeof slow);
+    j->transfer = job_draw(&rng, 0.1, 2);
+    j->message = job_draw(&rng, 0.01, 0.2);
+    j->wake = job_draw(&rng, 0.05, 0.5);
+    j->load = job_draw(&rng, 0.02, 1);
+    j->server = job_draw(&rng, 0.05, 1.5);
+    j->crowd = job_draw(&rng, 0.02, 0.4);
+    j->pin = job_draw(&rng, 0.02, 0.4);
+    j->stale_wait = job_draw(&rng, 0.05, 1);
+    j->chunk_best = 13 + 6 * tt_rng_uniform(&rng);
+    j->chunk_width = 2 + 3 * tt_rng_uniform(&rng);
+    j->flight_best = 4 * tt_rng_uniform(&rng);
+    j->bf16_cost = job_draw(&rng, 0.02, 0.6);
+    j->cv = 0.10 + 0.10 * tt_rng_uniform(&rng);
+    j->stale_cost = job_draw(&rng, 0.01, 0.2);
+    j->merge_cost = job_draw(&rng, 0.001, 0.015);
+    j->power = 0.5 + tt_rng_uniform(&rng);
+    j->iterations = job_draw(&rng, 5000, 20000);
+    j->scale = j->iterations * job_draw(&rng, 0.01, 0.3);
+    j->floor = 0.05 + 0.2 * tt_rng_uniform(&rng);
+    j->target = job_loss(j, j->iterations);
+    tt_setting best = {0}, trial, start;
+    double least = INFINITY;
+    for (int i = 0; i < 40; i++) {
+        job_random_setting(j, &rng, &trial);
+        if (job_duration(j, &trial) < least) {
+            least = job_duration(j, &trial);
+            best = trial;
+        }
+    }
+    job_random_setting(j, &rng, &start);
+    if (kind == JOB_START_DEFAULT)
+        tt_space_start(&j->problem.space, &start);
+    if (kind == JOB_START_BEST)
+        start = best;
+    for (uint32_t k = 0; k < JOB_KNOBS; k++)
+        j->problem.space.knob[k].start = start.value[k];
+    j->unit = seconds / job_duration(j, &start);
+    return least * j->unit;
+}
+
+// ---- the run
+// ---------------------------------------------------------------------------------------
+
+typedef struct job_worker {
+    int active;
+    uint64_t generation;    // adopted
+    tt_setting setting;     // under which it works now
+    double began_s, ends_s; // its push in progress
+} job_worker;
+
+typedef struct job_run {
+    const job_model *model;
+    tt_estimator *estimator;
+    tt_tuner *tuner;
+    tt_rng rng;
+    double now_s, progress;
+    uint64_t iterations, generation;
+    tt_setting setting;
+    job_worker worker[JOB_NODES];
+    double moving_until_s;
+    double start_s_lost; // when the last switch was published
+    uint32_t from_id, to_id, class_flags;
+    int reconfiguring;
+    uint64_t digest; // of everything proposed, to compare runs
+} job_run;
+
+static inline void
+job_start_push(job_run *r, uint32_t w, double now)
+{
+    job_worker *k = &r->worker[w];
+    k->active = w < job_workers(&r->setting);
+    k->generation = r->generation;
+    k->setting = r->setting;
+    double cycle = job_time(r->model, &r->setting) * job_workers(&r->setting);
+    double cv = r->model->cv;
+    cycle *= exp(cv * tt_rng_normal(&r->rng) - cv * cv / 2);
+    if (tt_rng_uniform(&r->rng) < 0.01)
+        cycle *= 3; // something else ran
+    k->began_s = now;
+    k->ends_s = now + cycle * r->setting.value[JOB_AGGREGATION];
+}
+
+static inline void
+job_finish_push(job_run *r, uint32_t w)
+{
+    job_worker *k = &r->worker[w];
+    uint32_t merged = (uint32_t)k->setting.value[JOB_AGGREGATION];
+    for (uint32_t i = 0; i < merged; i++) {
+        r->progress += job_rate(r->model, &k->setting);
+        double noise = exp(r->model->loss_noise * tt_rng_normal(&r->rng));
+        tt_est_sample sample = {.generation = k->generation,
+                                .sequence = r->iterations++,
+                                .worker = w,
+                                .examples = 64,
+                                .loss = job_loss(r->model, r->progress) * noise,
+                                .time_s = k->ends_s,
+                                .cycle_s = (k->ends_s - k->began_s) / merged};
+        tt_estimator_add(r->estimator, &sample);
+    }
+    job_start_push(r, w, k->ends_s);
+}
+
+// Runs the workers until `until` or until the target is reached.
+static inline int
+job_advance(job_run *r, double until)
+{
+    for (;;) {
+        uint32_t next = JOB_NODES;
+        for (uint32_t w = 0; w < JOB_NODES; w++)
+            if (r->worker[w].active &&
+                (next == JOB_NODES || r->worker[w].ends_s < r->worker[next].ends_s))
+                next = w;
+        if (r->worker[next].ends_s > until)
+            break;
+        r->now_s = r->worker[next].ends_s;
+        job_finish_push(r, next);
+        if (r->progress >= r->model->iterations)
+            return 1;
+    }
+    r->now_s = until;
+    return 0;
+}
+
+static inline void
+job_stall(job_run *r, double seconds)
+{
+    for (uint32_t w = 0; w < JOB_NODES; w++)
+        r->worker[w].ends_s += seconds;
+}
+
+static inline void
+job_publish(job_run *r, const tt_tuner_action *action)
+{
+    tt_search_space search;
+    tt_search_space_init(&search, &r->model->problem.space);
+    r->class_flags = tt_search_class(&search, &r->setting, &action->setting);
+    r->setting = action->setting;
+    r->generation++;
+    r->to_id = action->setting_id;
+    r->reconfiguring = 1;
+    // Moving parameters slows everybody down for a moment; a worker that was a server begins at
+    // once.
+    double cost = r->class_flags != 0 ? 0.02 : 0.0005;
+    r->moving_until_s = r->class_flags != 0 ? r->now_s + 0.04 : r->now_s;
+    job_stall(r, cost);
+    for (uint32_t w = 0; w < JOB_NODES; w++)
+        if (!r->worker[w].active)
+            job_start_push(r, w, r->now_s + cost);
+    for (size_t i = 0; i < sizeof action->setting; i++)
+        r->digest = (r->digest ^ ((const unsigned char *)&action->setting)[i]) * 0x100000001b3u;
+    tt_tuner_applied(r->tuner, r->generation, r->now_s, r->iterations);
+}
+
+static inline tt_tuner_view
+job_view(const job_run *r)
+{
+    uint64_t oldest = r->generation;
+    for (uint32_t w = 0; w < JOB_NODES; w++)
+        if (r->worker[w].active)
+            oldest = TT_MIN(oldest, r->worker[w].generation);
+    return (tt_tuner_view){.now_s = r->now_s,
+                           .generation = oldest,
+                           .in_transition = r->now_s < r->moving_until_s,
+                           .iterations = r->iterations};
+}
+
+typedef struct job_result {
+    double seconds, explore_s, settled_s;
+    tt_tuner_summary summary;
+    uint64_t digest;
+} job_result;
+
+// One run to the target. fit_s: what a decision costs one of the two cores.
+static inline tt_status
+job_execute(const job_model *model,
+            const tt_tuner_options *options,
+            const tt_tuner_callbacks *callbacks,
+            uint64_t seed,
+            job_result *out)
+{
+    job_run r = {.model = model, .digest = 0xcbf29ce484222325u};
+    tt_est_options est = {.target_loss = model->target, .budget_iterations = INFINITY};
+    tt_error err = {0};
+    TT_TRY(tt_estimator_open(&est, &r.estimator, &err));
+    TT_TRY(tt_tuner_open(&model->problem.space, r.estimator, options, callbacks, &r.tuner, &err));
+    tt_rng_init(&r.rng, seed, TT_RNG_TEST, 2);
+    tt_space_start(&model->problem.space, &r.setting);
+    tt_tuner_begin(r.tuner, 0, 0);
+    for (uint32_t w = 0; w < JOB_NODES; w++)
+        job_start_push(&r, w, 0);
+    tt_status status = TT_OK;
+    uint32_t proposals = 0;
+    for (double tick = 0.02; status == TT_OK && !job_advance(&r, tick); tick += 0.02) {
+        tt_tuner_action action;
+        tt_tuner_view view = job_view(&r);
+        if (r.reconfiguring && view.generation == r.generation && !view.in_transition) {
+            tt_tuner_reconfigured(r.tuner, r.from_id, r.to_id, r.class_flags,
+                                  r.class_flags ? 0.02 : 0.0005);
+            r.reconfiguring = 0;
+        }
+        status = tt_tuner_step(r.tuner, &view, &action, &err);
+        tt_tuner_summarize(r.tuner, &out->summary);
+        if (out->summary.proposals != proposals) {
+            proposals = out->summary.proposals;
+            job_stall(&r, 0.004); // a fit of 8 ms on one of two cores
+        }
+        if (action.kind == TT_TUNER_SWITCH)
+            job_publish(&r, &action);
+    }
+    tt_tuner_end(r.tuner, r.now_s, r.iterations);
+    tt_tuner_summarize(r.tuner, &out->summary);
+    out->seconds = r.now_s;
+    out->digest = r.digest;
+    tt_tuner_close(r.tuner);
+    tt_estimator_close(r.estimator);
+    return status;
+}
+
+#endif

@@ -1,0 +1,133 @@
+// Goal: over made-up jobs in virtual time the tuned run is never slower than 1.10 x the start
+// setting, and near the best of 40 random settings; equal seeds give equal proposals. Method:
+// job_model.h with the real estimator. `tuner_job_test JOBS [FIRST [SECONDS]]` is the long variant:
+// it prints one JSON line and checks nothing.
+#include "job_model.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { JOBS_MAX = 2000 };
+
+static uint32_t
+workers_of(void *self, const tt_setting *setting)
+{
+    TT_UNUSED(self);
+    return job_workers(setting);
+}
+
+static uint32_t
+merged_of(void *self, const tt_setting *setting)
+{
+    TT_UNUSED(self);
+    return (uint32_t)setting->value[JOB_AGGREGATION];
+}
+
+typedef struct tally {
+    uint32_t count;
+    double over_start[JOBS_MAX], over_best[JOBS_MAX];
+} tally;
+
+static tt_tuner_options
+options_for(uint64_t seed)
+{
+    return (tt_tuner_options){.enabled = 1,
+                              .seed = seed,
+                              .nodes = JOB_NODES,
+                              .workers_of = workers_of,
+                              .merged_of = merged_of};
+}
+
+// A quarter of the jobs starts in a random setting, a quarter in the best of 40, the others in the
+// defaults.
+static void
+run_job(uint64_t seed, double seconds, tally *out, job_result *result)
+{
+    static const job_start kinds[] = {JOB_START_DEFAULT, JOB_START_DEFAULT, JOB_START_RANDOM,
+                                      JOB_START_BEST};
+    job_model job;
+    double best = job_make(&job, seed, kinds[seed % 4], seconds);
+    tt_tuner_options options = options_for(seed);
+    assert_int_equal(job_execute(&job, &options, NULL, seed, result), TT_OK);
+    out->over_start[out->count] = result->seconds / seconds;
+    out->over_best[out->count++] = result->seconds / best;
+}
+
+static int
+ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double
+quantile(double *values, uint32_t count, double p)
+{
+    qsort(values, count, sizeof *values, ascending);
+    return values[TT_MIN((uint32_t)(p * count), count - 1)];
+}
+
+static tally jobs;
+
+static void
+test_jobs(void **state)
+{
+    TT_UNUSED(state);
+    job_result result;
+    for (uint64_t seed = 0; seed < 12; seed++)
+        run_job(seed, 60, &jobs, &result);
+    double worst = quantile(jobs.over_start, jobs.count, 1);
+    double median = quantile(jobs.over_best, jobs.count, 0.5);
+    print_message("worst tuned/start %.3f, median tuned/best of 40 %.3f\n", worst, median);
+    assert_true(worst <= 1.10);
+    assert_true(median <= 1.25);
+}
+
+static void
+test_equal_seeds(void **state)
+{
+    TT_UNUSED(state);
+    job_result one, again, other;
+    tally scratch = {0};
+    run_job(4, 20, &scratch, &one);
+    run_job(4, 20, &scratch, &again);
+    assert_true(one.digest == again.digest && one.seconds == again.seconds);
+    run_job(8, 20, &scratch, &other);
+    assert_true(one.digest != other.digest);
+}
+
+static int
+long_variant(uint32_t count, uint32_t first, double seconds)
+{
+    job_result result;
+    for (uint32_t i = 0; i < TT_MIN(count, (uint32_t)JOBS_MAX); i++)
+        run_job(first + i, seconds, &jobs, &result);
+    for (int k = 0; k < 2; k++) {
+        double *values = k == 0 ? jobs.over_start : jobs.over_best;
+        printf("{\"bench\":\"tuner_jobs\",\"case\":\"%s\",\"seed\":%u,\"n\":%u,\"median\":%.4f,"
+               "\"p25\":%.4f,\"p75\":%.4f,\"p90\":%.4f,\"max\":%.4f,\"unit\":\"ratio\"}\n",
+               k == 0 ? "tuned_over_start" : "tuned_over_best_of_40", first, jobs.count,
+               quantile(values, jobs.count, 0.5), quantile(values, jobs.count, 0.25),
+               quantile(values, jobs.count, 0.75), quantile(values, jobs.count, 0.9),
+               quantile(values, jobs.count, 1));
+    }
+    return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+    if (argc > 1)
+        return long_variant((uint32_t)strtoul(argv[1], NULL, 10),
+                            argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 0,
+                            argc > 3 ? strtod(argv[3], NULL) : 60);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_jobs),
+        cmocka_unit_test(test_equal_seeds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
