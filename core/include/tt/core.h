@@ -14,5 +14,6 @@
 #include "tt/core_rng.h"
 #include "tt/core_status.h"
 #include "tt/core_thread.h"
+#include "tt/core_vec.h"
 
 #endif
