@@ -16,6 +16,7 @@ struct tti_source {
     const tti_decoder *decoder; // NULL: plain
     void *decoder_state;
     uint64_t file_bytes; // read from the file so far
+    uint64_t file_size;  // 0: not a regular file
     tt_error failure;    // the first one; reading on meets it again
     size_t in_begin, in_end;
     unsigned char in[INPUT_BYTES]; // the head of the file; compressed: what is not decoded yet
@@ -47,7 +48,10 @@ open_file(tti_source *source, tt_error *err)
                             "cannot open the data file: %s", tt_errno_text(errno));
     }
     struct stat info;
-    if (fstat(source->fd, &info) == 0 && S_ISDIR(info.st_mode))
+    if (fstat(source->fd, &info) != 0)
+        return TT_OK; // reading will tell
+    source->file_size = S_ISREG(info.st_mode) ? (uint64_t)info.st_size : 0;
+    if (S_ISDIR(info.st_mode))
         return tt_error_set(err, TT_INVALID, source->path, "name one file in it",
                             "is a directory; expected a data file");
     return TT_OK;
@@ -127,6 +131,12 @@ tti_source_close(tti_source *source)
     if (source->fd >= 0)
         (void)close(source->fd);
     tt_mem_free(source);
+}
+
+uint64_t
+tti_source_plain_bytes(const tti_source *source)
+{
+    return source->decoder == NULL ? source->file_size : 0;
 }
 
 static tt_status

@@ -14,6 +14,8 @@ TT_NODISCARD tt_status tti_source_open(const char *path, tti_source **out, tt_er
 // errors   TT_CORRUPT damaged or truncated compressed data, with the offset in the file; TT_IO
 TT_NODISCARD tt_status
 tti_source_read(tti_source *source, void *buffer, size_t size, size_t *got, tt_error *err);
+// Size of a plain file, for estimates; 0 when it is compressed or not known.
+uint64_t tti_source_plain_bytes(const tti_source *source);
 // Compressed data that is damaged may still decompress, to nonsense: when a reader does not
 // understand a compressed file, this reads the rest of it and says whether the file is whole.
 TT_NODISCARD tt_status tti_source_verify(tti_source *source, tt_error *err);

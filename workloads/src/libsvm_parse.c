@@ -203,7 +203,7 @@ static const char *
 parse_label(tti_libsvm_block *block, const char *p, uint32_t *label_index)
 {
     double label;
-    const char *end = tti_number_parse_short(p + (*p == '+' && p[1] != '-'), &label);
+    const char *end = tti_number_parse_short(p + ((*p == '+') & (p[1] != '-')), &label);
     if (UNLIKELY(end == NULL || !is_end(*end))) {
         end = parse_label_slowly(block, p, &label);
         if (end == NULL)
@@ -215,13 +215,15 @@ parse_label(tti_libsvm_block *block, const char *p, uint32_t *label_index)
 
 // ---- Entries ----
 
-// 8 digits or more, or none; returns what follows.
+// 8 digits or more; returns what follows.
 static COLD const char *
 parse_index_slowly(const char *p, uint64_t *index)
 {
     *index = 0;
-    for (; (unsigned char)(*p - '0') <= 9; p++)
-        *index = TT_MIN(*index * 10 + (uint64_t)(*p - '0'), (uint64_t)1 << 53);
+    for (; (unsigned char)(*p - '0') <= 9; p++) {
+        *index = *index * 10 + (uint64_t)(*p - '0');
+        *index = TT_MIN(*index, (uint64_t)1 << 53);
+    }
     return p;
 }
 
@@ -236,25 +238,9 @@ parse_value_slowly(tti_libsvm_block *block, const char *p, double *value)
     return end;
 }
 
-// One "index:value" at p. Returns what follows it (a byte that ends a token), NULL on a problem.
 static inline const char *
-parse_entry(tti_libsvm_block *block, const char *p, uint32_t *last, float *value)
+parse_value(tti_libsvm_block *block, const char *p, float *value)
 {
-    const char *start = p;
-    uint32_t count = tti_digit_count8(p);
-    uint64_t index;
-    if (LIKELY(count - 1 < 7)) {
-        index = tti_digits8(p, count);
-        p += count;
-    } else {
-        p = parse_index_slowly(p, &index);
-    }
-    if (UNLIKELY(*p != ':' || p == start))
-        return fail_entry(block, start);
-    if (UNLIKELY(index <= *last || index > block->index_limit))
-        return fail_index(block, start, index, *last);
-    *last = (uint32_t)index;
-    p++;
     if (LIKELY(p[0] == '1' && (p[1] == ' ' || p[1] == '\n'))) {
         *value = 1.0f;
         return p + 1;
@@ -271,24 +257,65 @@ parse_entry(tti_libsvm_block *block, const char *p, uint32_t *last, float *value
     return end;
 }
 
+static inline int
+is_row_end(const char *p)
+{
+    return *p == '\n' || *p == '#' || (*p == '\r' && p[1] == '\n');
+}
+
+// The index at p into *index. Returns what follows it, which is a colon; NULL on a problem, or
+// (with no problem recorded) at the end of the row. Blanks before the index are skipped here, off
+// the fast path, for there is one at most that parse_entries did not see.
+static inline const char *
+parse_index(tti_libsvm_block *block, const char **start, uint64_t *index)
+{
+    const char *p = *start;
+    uint32_t count = tti_digit_count8(p);
+    if (UNLIKELY(count == 0)) {
+        while (is_blank(*p))
+            p++;
+        *start = p;
+        if (is_row_end(p))
+            return NULL;
+        count = tti_digit_count8(p);
+        if (count == 0)
+            return fail_entry(block, p);
+    }
+    if (LIKELY(count < 8)) {
+        *index = tti_digits8(p, count);
+        p += count;
+    } else {
+        p = parse_index_slowly(p, index);
+    }
+    return LIKELY(*p == ':') ? p : fail_entry(block, *start);
+}
+
 // Entries up to the end of the row, at whose newline, comment or carriage return it returns.
 static const char *
 parse_entries(tti_libsvm_block *block, const char *p)
 {
     uint32_t *index = block->index + block->entry_count, *first = index;
     float *value = block->value + block->entry_count;
-    uint32_t last = 0;
+    uint32_t last = 0, limit = block->index_limit;
     for (;;) {
-        while (is_blank(*p))
-            p++;
-        if (*p == '\n' || *p == '#' || (*p == '\r' && p[1] == '\n'))
+        uint64_t parsed;
+        const char *colon = parse_index(block, &p, &parsed);
+        if (colon == NULL)
             break;
-        p = parse_entry(block, p, &last, value);
+        if (UNLIKELY(parsed <= last || parsed > limit))
+            return fail_index(block, p, parsed, last);
+        last = (uint32_t)parsed;
+        p = parse_value(block, colon + 1, value);
         if (p == NULL)
             return NULL;
+        // A loop and not an addition: a branch is foreseen, a sum is waited for.
+        while (*p == ' ')
+            p++;
         *index++ = last - 1;
         value++;
     }
+    if (block->problem.status != TT_OK)
+        return NULL;
     size_t count = (size_t)(index - first);
     block->row_length[block->row_count] = (uint32_t)count;
     block->entry_count += count;
@@ -302,7 +329,7 @@ parse_line(tti_libsvm_block *block, const char *p)
 {
     while (is_blank(*p))
         p++;
-    if (*p != '\n' && *p != '#' && !(*p == '\r' && p[1] == '\n')) {
+    if (!is_row_end(p)) {
         uint32_t label;
         p = parse_label(block, p, &label);
         // The row of the label that is one too many is not kept: its place is in the table.

@@ -4,8 +4,11 @@
 #include "data_source.h"
 #include "libsvm_parse.h"
 #include "ordered_pipeline.h"
+#include <malloc.h>
 #include <math.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define BLOCK_BYTES    ((size_t)512 * 1024)
 #define LINE_BYTES_MAX ((size_t)1 << 30)
@@ -167,6 +170,22 @@ report_no_memory(struct reader *reader)
                         (unsigned long long)reader->data->nonzero_count);
 }
 
+// Asks for huge pages, which take a large part of the cost of touching memory for the first time
+// (and of the training's translation misses); a system that refuses costs speed only. The whole
+// mapping behind a large allocation is named, its bookkeeping included: a mapping split into parts
+// of different kinds could no longer be grown without copying.
+static void
+ask_for_huge_pages(void *memory, size_t bytes)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const size_t worth_it = (size_t)8 << 20;
+    if (bytes < worth_it)
+        return;
+    uintptr_t begin = (uintptr_t)memory & ~(page - 1);
+    uintptr_t end = ((uintptr_t)memory + malloc_usable_size(memory) + page - 1) & ~(page - 1);
+    (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+}
+
 // Grows by a quarter, so that capacity that is not used stays small; large blocks are remapped by
 // the C library, not copied, and what is not touched is not resident.
 static int
@@ -178,6 +197,7 @@ reserve(void **items, size_t *capacity, size_t wanted, size_t item_size)
     void *memory = tt_mem_realloc(*items, grown * item_size);
     if (memory == NULL)
         return 0;
+    ask_for_huge_pages(memory, grown * item_size);
     *items = memory;
     *capacity = grown;
     return 1;
@@ -191,8 +211,8 @@ append_values(struct reader *reader, const tti_libsvm_block *block)
     if (data->value == NULL && block->all_ones)
         return 1;
     int first = data->value == NULL;
-    if (!reserve((void **)&data->value, &reader->value_capacity,
-                 data->nonzero_count + block->entry_count, sizeof *data->value))
+    size_t entries = TT_MAX(data->nonzero_count + block->entry_count, reader->entry_capacity);
+    if (!reserve((void **)&data->value, &reader->value_capacity, entries, sizeof *data->value))
         return 0;
     for (uint64_t i = 0; first && i < data->nonzero_count; i++)
         data->value[i] = 1.0f;
@@ -201,17 +221,30 @@ append_values(struct reader *reader, const tti_libsvm_block *block)
     return 1;
 }
 
+// How many of what a block holds `count` of the whole file will hold, a little more than that, from
+// the first block; the count itself when the size of the data is not known. Memory reserved too
+// much is not touched and given back at the end.
+static size_t
+expect(const struct reader *reader, const tti_libsvm_block *block, size_t count)
+{
+    uint64_t total = tti_source_plain_bytes(reader->source);
+    if (reader->data->row_count > 0 || total <= block->text_bytes || block->text_bytes == 0)
+        return count;
+    return count + (size_t)((double)count * (1.03 * (double)total / (double)block->text_bytes));
+}
+
 static int
 append_rows(struct reader *reader, const tti_libsvm_block *block, const uint16_t *class_of_label)
 {
     tt_dataset *data = reader->data;
     size_t rows = data->row_count + block->row_count;
+    size_t entries = data->nonzero_count + block->entry_count;
     size_t label_capacity = reader->row_capacity; // both arrays of rows grow together
-    if (!reserve((void **)&data->label, &label_capacity, rows + 1, sizeof *data->label) ||
-        !reserve((void **)&data->row_begin, &reader->row_capacity, rows + 1,
+    size_t row_room = expect(reader, block, rows + 1), entry_room = expect(reader, block, entries);
+    if (!reserve((void **)&data->label, &label_capacity, row_room, sizeof *data->label) ||
+        !reserve((void **)&data->row_begin, &reader->row_capacity, row_room,
                  sizeof *data->row_begin) ||
-        !reserve((void **)&data->index, &reader->entry_capacity,
-                 data->nonzero_count + block->entry_count, sizeof *data->index) ||
+        !reserve((void **)&data->index, &reader->entry_capacity, entry_room, sizeof *data->index) ||
         !append_values(reader, block))
         return 0;
     if (block->entry_count > 0)
@@ -225,7 +258,7 @@ append_rows(struct reader *reader, const tti_libsvm_block *block, const uint16_t
         row_end[i] = end += block->row_length[i];
         label[i] = class_of_label[block->label[i]];
     }
-    TT_ASSERT(end == data->nonzero_count + block->entry_count);
+    TT_ASSERT(end == entries);
     data->row_count = rows;
     data->nonzero_count = end;
     reader->width = TT_MAX(reader->width, block->width);

@@ -4,8 +4,8 @@
 // seed, real data when it is there, and failing allocations.
 #include "libsvm_parse.h"
 #include "number_parse.h"
-#include "tt/workloads_data.h"
 #include "temporary_file.h"
+#include "tt/workloads_data.h"
 // cmocka wants these before it
 #include <setjmp.h>
 #include <stdarg.h>
@@ -226,7 +226,7 @@ numbers_agree_with_strtod(void **state)
     tt_rng rng;
     tt_rng_init(&rng, 11, TT_RNG_TEST, 1);
     uint32_t taken_short = 0;
-    enum { NUMBERS = 200000 };
+    enum { NUMBERS = 100000 };
     for (int i = 0; i < NUMBERS; i++) {
         char text[96] = {0};
         int kind = (int)tt_rng_below(&rng, 5), digits = (int)tt_rng_below(&rng, 12);
@@ -346,8 +346,10 @@ many_blocks_threads_and_compressions_agree(void **state)
                 write_file(path, big.text, big.size);
             else if (form == 1)
                 gzip_write(big.text, big.size, 1234567);
-            else
-                write_file(path, packed, xz_pack(big.text, big.size, 1234567, &packed));
+            else {
+                size_t size = xz_pack(big.text, big.size, 1234567, &packed);
+                write_file(path, packed, size);
+            }
             free(packed);
             for (int threads = 1; threads <= 4; threads += 3) {
                 tt_data_spec spec = {.format = "libsvm", .path = path, .threads = threads};

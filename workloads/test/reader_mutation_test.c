@@ -12,7 +12,12 @@
 #include <math.h>
 #include <zlib.h>
 
-enum { ROUNDS = 4000, BYTES_MAX = 8192 };
+#ifdef TT_TSAN
+enum { ROUNDS = 800 }; // ten times slower, and the threads are few
+#else
+enum { ROUNDS = 4000 };
+#endif
+enum { BYTES_MAX = 8192 };
 
 static char directory[64], path[96], labels[96];
 
@@ -223,7 +228,7 @@ mutated_gzip_never_harms(void **state)
     }
     // The checksum catches nearly everything: only header fields without meaning may change, or
     // the magic bytes (then it is no text either).
-    assert_in_range(opened, 1, ROUNDS / 20);
+    assert_in_range(opened, ROUNDS >= 4000, ROUNDS / 20);
 }
 
 static void

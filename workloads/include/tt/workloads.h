@@ -8,9 +8,7 @@
 
 #include "tt/workloads_data.h"
 #include "tt/workloads_generate.h"
-#include "tt/workloads_shards.h"
-#if __has_include("tt/workloads_model.h")
 #include "tt/workloads_model.h"
-#endif
+#include "tt/workloads_shards.h"
 
 #endif
