@@ -96,7 +96,7 @@ TT_NODISCARD tt_status tt_store_put_setting(
     tt_store *store, int64_t id, const double *values, uint32_t count, tt_error *err);
 
 typedef enum tt_store_phase {
-    TT_STORE_START,      // 'start': the start setting, before tuning tries others
+    TT_STORE_START,      // 'start': the start setting and the tuner's initial points
     TT_STORE_EXPLORE,    // 'explore': a setting on trial
     TT_STORE_SETTLED,    // 'settled': the setting chosen for now
     TT_STORE_FIXED,      // 'fixed': tuning is off

@@ -11,11 +11,11 @@
 #include <stdint.h>
 
 typedef struct tt_report_options {
-    int color;       // 1: ANSI colours
-    int utf8;        // 1: block characters in the loss curve; 0: ASCII
-    int width;       // columns; 0 = 100; at least 60 are used
-    int all;         // 1: every setting, decision and event, not only the last ones
-    int64_t now_at;  // seconds since 1970 for "last heard of"; 0 = the clock
+    int color;      // 1: ANSI colours
+    int utf8;       // 1: block characters in the loss curve; 0: ASCII
+    int width;      // columns; 0 = 100; at least 60 are used
+    int all;        // 1: every setting, decision and event, not only the last ones
+    int64_t now_at; // seconds since 1970 for "last heard of"; 0 = the clock
 } tt_report_options;
 
 // Colour and width as the stream and the environment ask for: colour only on a terminal and without
@@ -25,8 +25,10 @@ void tt_report_options_detect(FILE *out, tt_report_options *options);
 // errors   TT_NOTFOUND no such run; TT_INVALID not a run; TT_UNSUPPORTED a newer schema; TT_CORRUPT
 //          damaged; TT_IO also when `out` cannot be written; TT_NOMEM. Nothing is printed before
 //          the store was read as a whole.
-TT_NODISCARD tt_status
-tt_report_text(const char *run, FILE *out, const tt_report_options *options, tt_error *err);
+TT_NODISCARD tt_status tt_report_text(const char *run,
+                                      FILE *out,
+                                      const tt_report_options *options,
+                                      tt_error *err);
 // One JSON object and a newline; keys in docs/report.md.
 TT_NODISCARD tt_status tt_report_json(const char *run, FILE *out, tt_error *err);
 
