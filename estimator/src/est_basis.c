@@ -76,11 +76,13 @@ inverse_range(double first, double last, double width, double *low, double *high
 static const basis exp_basis = {exp_eval, exp_slope, exp_solve, exp_range};
 static const basis inverse_basis = {inverse_eval, inverse_slope, inverse_solve, inverse_range};
 
-// The points of one fit, with weights 1 / variance * Huber.
+// The points of one fit, with weights 1 / variance * Huber. x counts from the first block's
+// beginning: a history that starts late must not make g underflow.
 typedef struct problem {
     const basis *basis;
     uint32_t n;
-    const double *x, *y, *width;
+    double x[TTI_CURVE_POINTS];
+    const double *y, *width;
     double w[TTI_CURVE_POINTS];
     double floor_least;
 } problem;
@@ -248,10 +250,14 @@ basis_fit(const basis *b, const tti_curve_data *data, uint32_t count, tti_fit *o
     memset(out, 0, sizeof *out);
     if (count < 4 || !(data->x[count - 1] > data->x[0]))
         return;
-    problem p = {b, count, data->x, data->y, data->width, {0}, tti_floor_least(data, count)};
+    problem p = {.basis = b, .n = count, .y = data->y, .width = data->width};
+    p.floor_least = tti_floor_least(data, count);
+    const double origin = data->x[0] - 0.5 * data->width[0];
+    for (uint32_t i = 0; i < count; i++)
+        p.x[i] = data->x[i] - origin;
     enum { GRID = 14 };
     double low, high, h[TTI_CURVE_POINTS], r[TTI_CURVE_POINTS];
-    b->range(data->x[0], data->x[count - 1], data->width[0], &low, &high);
+    b->range(p.x[0], p.x[count - 1], data->width[0], &low, &high);
     low = log(low);
     high = fmax(log(high), low + 0.1);
     for (uint32_t i = 0; i < count; i++)
@@ -266,7 +272,7 @@ basis_fit(const basis *b, const tti_curve_data *data, uint32_t count, tti_fit *o
         solve_shape(&p, best, &at);
         for (uint32_t i = 0; i < count; i++)
             r[i] = (data->y[i] - at.floor -
-                    at.amplitude * b->eval(exp(best), data->x[i], data->width[i])) /
+                    at.amplitude * b->eval(exp(best), p.x[i], data->width[i])) /
                    sqrt(data->variance[i]);
         out->noise_factor = tti_residual_factor(r, count, 3, h);
         if (pass == 0)
@@ -276,6 +282,7 @@ basis_fit(const basis *b, const tti_curve_data *data, uint32_t count, tti_fit *o
     out->p[0] = exp(best);
     out->p[1] = at.floor;
     out->p[2] = at.amplitude;
+    out->p[3] = origin;
     out->floor_least = p.floor_least;
     out->floor_most = INFINITY;
     for (uint32_t i = 0; i < count; i++)
@@ -287,8 +294,8 @@ basis_fit(const basis *b, const tti_curve_data *data, uint32_t count, tti_fit *o
 static double
 basis_predict(const basis *b, const tti_fit *fit, double clock, double *sd)
 {
-    const double shape = fit->p[0], g = b->eval(shape, clock, 0);
-    const double j[3] = {fit->p[2] * b->slope(shape, clock), 1, g};
+    const double shape = fit->p[0], x = fmax(clock - fit->p[3], 0), g = b->eval(shape, x, 0);
+    const double j[3] = {fit->p[2] * b->slope(shape, x), 1, g};
     double variance = 0;
     for (int r = 0; r < 3; r++)
         for (int c = 0; c < 3; c++)
@@ -359,6 +366,7 @@ basis_inverse(const basis *b, const tti_fit *fit, double now, double target, tti
 {
     *out = (tti_left){.ok = fit->ok, .log_mean = log(TTI_ITERATIONS_MAX), .log_sd = 2};
     const double least = fit->floor_least, most = fit->floor_most;
+    const double gone = now - fit->p[3];
     double low_mass = 0, high_mass = 0;
     moments sum = {0};
     for (uint32_t i = 0; i < fit->node_count && target > least; i++) {
@@ -377,7 +385,7 @@ basis_inverse(const basis *b, const tti_fit *fit, double now, double target, tti
         low_mass += share * under;
         high_mass += share * over;
         if (under > 0)
-            add_node(b, node, now, target, least, share * under, &sum);
+            add_node(b, node, gone, target, least, share * under, &sum);
     }
     if (!(low_mass > 0)) {
         out->unreachable = fit->p[2] > 0 || target <= least ? 1 : 0.5;
@@ -386,7 +394,7 @@ basis_inverse(const basis *b, const tti_fit *fit, double now, double target, tti
     const double low_density = 0.8 * low_mass / (target - least);
     const double high_density = most > target ? 0.2 * high_mass / (most - target) : 0;
     out->unreachable = high_density / (low_density + high_density);
-    out->log_mean = sum.mean / sum.weight;
+    out->log_mean = fmin(sum.mean / sum.weight, log(TTI_ITERATIONS_MAX));
     out->log_sd = sqrt(fmax(sum.squares / sum.weight - out->log_mean * out->log_mean, 0));
 }
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 enum {
-    TTI_BLOCK_LOSSES = 25,  // a smaller block is partial and weighs n / 25
+    TTI_BLOCK_LOSSES = 25, // a smaller block is partial and weighs n / 25
     TTI_SERIES_BLOCKS = 64 // a series that reaches this is merged pairwise
 };
 

@@ -61,17 +61,19 @@ grow_slots(tti_cycles *cycles)
 static int
 register_worker(tti_cycles *cycles, uint32_t worker)
 {
-    if (2 * (cycles->used + 1) > cycles->capacity)
-        grow_slots(cycles);
     tti_worker_cycles *slot =
         cycles->capacity ? find_slot(cycles->slots, cycles->capacity, worker) : NULL;
+    if (slot && slot->used)
+        return 1;
+    if (2 * (cycles->used + 1) > cycles->capacity) {
+        grow_slots(cycles);
+        slot = cycles->capacity ? find_slot(cycles->slots, cycles->capacity, worker) : NULL;
+    }
     if (!slot)
         return 0;
-    if (!slot->used) {
-        slot->used = 1;
-        slot->worker = worker;
-        cycles->used++;
-    }
+    slot->used = 1;
+    slot->worker = worker;
+    cycles->used++;
     return 1;
 }
 

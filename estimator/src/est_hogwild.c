@@ -209,8 +209,9 @@ paper_drop(const double *z, double scale, unsigned char *drop, uint32_t count, u
         const double r = i + 1.0 - scale * z[i], stay = 1 - z[i] * z[i] / zz;
         if (!(stay > 1e-9))
             continue;
-        const double others = (squares - r * r / stay) / (kept - 2); // s_(j)^2
-        if (others > 0 && r * r > 9 * others * stay) {
+        // s_(j)^2; a millionth of the window's length is as good as exact
+        const double others = fmax((squares - r * r / stay) / (kept - 2), 1e-12 * kept * kept);
+        if (r * r > 9 * others * stay) {
             drop[i] = 1;
             now++;
         }

@@ -70,8 +70,8 @@ tti_mad(const double *x, size_t n, double center, double *scratch)
     return tti_median(scratch, n);
 }
 
-double
-tti_winsorise(double *x, size_t n)
+void
+tti_winsor_bounds(const double *x, size_t n, double *low, double *high)
 {
     enum { MOST = 4096 };
     TT_ASSERT(n > 0 && n <= MOST);
@@ -87,11 +87,18 @@ tti_winsorise(double *x, size_t n)
         double sum = 0;
         for (size_t i = 0; i < kept; i++)
             sum += scratch[i];
-        reach = 10 * sum / (double)kept;
+        reach = fmax(10 * sum / (double)kept, 5 * scratch[kept - 1]);
     }
+    *low = center - reach;
+    *high = center + reach;
+}
+
+double
+tti_winsorise(double *x, size_t n, double low, double high)
+{
     double mean = 0;
     for (size_t i = 0; i < n; i++) {
-        x[i] = tti_clamp(x[i], center - reach, center + reach);
+        x[i] = tti_clamp(x[i], low, high);
         mean += (x[i] - mean) / (double)(i + 1);
     }
     return mean;
@@ -114,7 +121,7 @@ weighted_line(const double *x, const double *y, const double *w, size_t n, tti_l
         sum_xx += w[i] * (x[i] - x_mean) * (x[i] - x_mean);
         sum_xy += w[i] * (x[i] - x_mean) * (y[i] - y_mean);
     }
-    if (!(sum_xx > 0))
+    if (!(sum_xx > 1e-20 * sum_w * x_mean * x_mean)) // nothing but rounding
         return 0;
     line->x_mean = x_mean;
     line->intercept = y_mean;

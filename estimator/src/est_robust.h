@@ -13,11 +13,13 @@ double tti_median(double *x, size_t n);
 // Median absolute deviation from `center`; scratch holds n doubles. Multiply by 1.4826 for a normal
 // standard deviation.
 double tti_mad(const double *x, size_t n, double center, double *scratch);
-// Pulls wild values of x[0..n) in to median +- 10 d, where d is the mean absolute deviation without
-// the largest 8 % of deviations. Ordinary skewed losses (an exponential's tail, half of them zero
-// under hinge) stay as they are, so the mean keeps its meaning; one value of 1e6 does not. n <=
-// 4096. Returns the mean after it.
-double tti_winsorise(double *x, size_t n);
+// Bounds for wild values: median +- max(10 d, 5 m), where of the absolute deviations without the
+// largest 8 % d is the mean and m the largest. Ordinary skewed losses (an exponential's tail, three
+// quarters of them zero under hinge) lie inside, so their mean keeps its meaning; one value of 1e6
+// does not. About 100 values are wanted, 25 will do; n <= 4096.
+void tti_winsor_bounds(const double *x, size_t n, double *low, double *high);
+// Pulls x[0..n) into [low, high]; returns the mean after it.
+double tti_winsorise(double *x, size_t n, double low, double high);
 
 // y = intercept + slope (x - x_mean).
 typedef struct tti_line {

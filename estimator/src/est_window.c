@@ -30,20 +30,40 @@ tti_clock_now(const tt_estimator *est)
     return tti_clock_at(est, (double)est->iterations);
 }
 
+// The last `count` valid losses (as many as there are), newest first.
+static uint32_t
+recent_losses(const tt_estimator *est, uint32_t count, double *out)
+{
+    count = TT_MIN(count, est->recent_count);
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = est->recent[(est->recent_next + TTI_RECENT_LOSSES - 1 - i) % TTI_RECENT_LOSSES];
+    return count;
+}
+
+// Winsorises losses[0..n), the newest ones, by bounds from the last hundred: in 25 losses of which
+// most are 0 the few others would all look wild. Returns their mean.
+static double
+winsorise_newest(const tt_estimator *est, double *losses, uint32_t n)
+{
+    double last[100], low, high;
+    const uint32_t count = recent_losses(est, TT_COUNT_OF(last), last);
+    TT_ASSERT(count > 0 && n > 0);
+    tti_winsor_bounds(last, count, &low, &high);
+    return tti_winsorise(losses, n, low, high);
+}
+
 double
 tti_recent_loss(const tt_estimator *est, double *variance, double *n)
 {
     const uint32_t workers = est->options.bulk_synchronous ? 1 : est->run.workers;
     const uint32_t wanted = TT_MIN(TT_MAX(25u, 3 * workers), (uint32_t)TTI_RECENT_LOSSES);
-    const uint32_t count = TT_MIN(est->recent_count, wanted);
+    double losses[TTI_RECENT_LOSSES];
+    const uint32_t count = recent_losses(est, wanted, losses);
     *variance = *n = NAN;
     if (count < TTI_BLOCK_LOSSES)
         return NAN;
-    double losses[TTI_RECENT_LOSSES];
-    for (uint32_t i = 0; i < count; i++)
-        losses[i] = est->recent[(est->recent_next + TTI_RECENT_LOSSES - 1 - i) % TTI_RECENT_LOSSES];
-    const double mean = tti_winsorise(losses, count);
     double squares = 0;
+    const double mean = winsorise_newest(est, losses, count);
     for (uint32_t i = 0; i < count; i++)
         squares += (losses[i] - mean) * (losses[i] - mean);
     *variance = squares / (count - 1);
@@ -74,8 +94,9 @@ tti_series_line(const tti_series *series, double *slope, double *se)
     return 1;
 }
 
-// Iterations done: by apply order where the job gives one, else by counting. Under BSP samples with
-// the sequence of their predecessor belong to the same round.
+// Counts the sample and returns its place in the apply order. Iterations done: by apply order where
+// the job gives one, else by counting. Under BSP samples with the sequence of their predecessor
+// belong to the same round.
 static double
 count_iteration(tt_estimator *est, const tt_est_sample *sample)
 {
@@ -94,8 +115,8 @@ count_iteration(tt_estimator *est, const tt_est_sample *sample)
     est->iterations = TT_MAX(est->samples, est->span);
     // a count beyond the span means that sequences repeat or are not given: go by arrival
     if (est->samples > est->span)
-        return (double)est->iterations;
-    return (double)(sample->sequence - est->first_sequence + 1);
+        return (double)(est->first_sequence + est->iterations - 1);
+    return (double)sample->sequence;
 }
 
 static void
@@ -120,14 +141,15 @@ close_block(tt_estimator *est)
     if (est->filled == 0)
         return;
     const double n = est->filled;
-    tti_block block = {.n = n, .mean = tti_winsorise(est->losses, est->filled)};
+    tti_block block = {.n = n, .mean = winsorise_newest(est, est->losses, est->filled)};
     for (uint32_t i = 0; i < est->filled; i++) {
         const double d = est->losses[i] - block.mean;
-        block.position += est->positions[i] / n;
+        block.position += est->positions[i] / n; // in apply order, whatever the arrival
         block.variance += est->filled > 1 ? d * d / (n - 1) : 0;
     }
     for (uint32_t i = est->flushed; i < est->filled; i++)
         tti_detrend_add(&est->window.detrend, est->positions[i], est->losses[i]);
+    block.position -= (double)est->first_sequence - 1;
     const double end = tti_clock_now(est);
     block.clock = tti_clock_at(est, block.position);
     block.width = fmax(end - est->block_start, 0);
@@ -317,7 +339,7 @@ flush_partial_block(tt_estimator *est)
     if (est->flushed == est->filled)
         return;
     memcpy(losses, est->losses, sizeof losses);
-    (void)tti_winsorise(losses, est->filled);
+    (void)winsorise_newest(est, losses, est->filled);
     for (uint32_t i = est->flushed; i < est->filled; i++)
         tti_detrend_add(&est->window.detrend, est->positions[i], losses[i]);
     est->flushed = est->filled;
@@ -383,7 +405,7 @@ window_noise(const tt_estimator *est)
     double losses[TTI_BLOCK_LOSSES];
     if (est->flushed < est->filled) {
         memcpy(losses, est->losses, sizeof losses);
-        (void)tti_winsorise(losses, est->filled);
+        (void)winsorise_newest(est, losses, est->filled);
         for (uint32_t i = est->flushed; i < est->filled; i++)
             tti_detrend_add(&whole, est->positions[i], losses[i]);
     }

@@ -1,0 +1,803 @@
+// Goal: every edge case that estimator-math, section 5, names is met by its rule; the window keeps
+// its contract.
+// Method: one test a row, named after it, driving the public interface with samples made by hand or
+// by a simulated job.
+#include "est_family.h"
+#include "estimator_traces.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+static const double features[2] = {0.25, 0.5};
+
+static tt_estimator *
+open_with(double target)
+{
+    const tt_est_options options = {target, INFINITY, 0};
+    tt_estimator *est = NULL;
+    assert_int_equal(tt_estimator_open(&options, &est, NULL), TT_OK);
+    return est;
+}
+
+typedef struct feed {
+    tt_estimator *est;
+    tt_rng rng;
+    uint64_t sequence, generation;
+    double now_s;
+    uint32_t workers;
+} feed;
+
+static feed
+feed_of(tt_estimator *est, uint32_t workers)
+{
+    feed f = {.est = est, .workers = workers};
+    tt_rng_init(&f.rng, 4711, TT_RNG_TEST, 0);
+    return f;
+}
+
+static void
+push(feed *f, double loss)
+{
+    const double cycle = 0.1 + 0.02 * tt_rng_uniform(&f->rng);
+    f->now_s += cycle / f->workers;
+    const tt_est_sample sample = {.generation = f->generation,
+                                  .sequence = f->sequence,
+                                  .worker = (uint32_t)(f->sequence % f->workers),
+                                  .examples = 64,
+                                  .loss = loss,
+                                  .time_s = f->now_s,
+                                  .cycle_s = cycle};
+    f->sequence++;
+    tt_estimator_add(f->est, &sample);
+}
+
+static void
+push_noisy(feed *f, uint32_t count, double from, double to, double sd)
+{
+    for (uint32_t i = 0; i < count; i++)
+        push(f, from + (to - from) * i / count + sd * tt_rng_normal(&f->rng));
+}
+
+static void
+begin(feed *f, uint32_t setting)
+{
+    tt_estimator_begin(f->est, setting, f->generation, f->workers, features, 2);
+}
+
+static tt_est_window
+end(feed *f, int keep)
+{
+    tt_est_window window;
+    tt_estimator_end(f->est, keep, &window);
+    return window;
+}
+
+static tt_est_remaining
+remaining(const feed *f)
+{
+    tt_est_remaining left;
+    tt_estimator_remaining(f->est, &left);
+    return left;
+}
+
+static void
+nan_or_inf_is_dropped_and_counted(void **state)
+{
+    TT_UNUSED(state);
+    feed f = feed_of(open_with(0.2), 4);
+    begin(&f, 1);
+    for (int i = 0; i < 60; i++)
+        push(&f, i % 11 == 5 ? (i % 2 ? NAN : INFINITY) : 0.731 - 1e-3 * i);
+    const tt_est_window window = end(&f, 1);
+    assert_int_equal(window.kept, 55);
+    assert_int_equal(window.dropped, 5);
+    assert_int_equal(window.flags & TT_EST_DIVERGING, 0);
+    assert_true(isfinite(window.loss));
+    assert_int_equal(tt_estimator_iterations(f.est), 60);
+    tt_estimator_close(f.est);
+}
+
+static void
+three_invalid_in_a_row_mark_diverged(void **state)
+{
+    TT_UNUSED(state);
+    feed f = feed_of(open_with(0.2), 4);
+    begin(&f, 1);
+    push_noisy(&f, 97, 0.9, 0.9, 0.01);
+    push(&f, NAN);
+    push(&f, INFINITY);
+    tt_est_window window;
+    tt_estimator_window(f.est, &window);
+    assert_int_equal(window.flags & TT_EST_DIVERGING, 0);
+    push(&f, -INFINITY);
+    tt_estimator_window(f.est, &window);
+    assert_int_not_equal(window.flags & TT_EST_DIVERGING, 0);
+    tt_estimator_close(f.est);
+}
+
+static void
+over_a_fifth_invalid_marks_diverged(void **state)
+{
+    TT_UNUSED(state);
+    feed f = feed_of(open_with(0.2), 4);
+    begin(&f, 1);
+    for (int i = 0; i < 60; i++)
+        push(&f, i % 4 == 1 ? NAN : 0.8);
+    assert_int_not_equal(end(&f, 1).flags & TT_EST_DIVERGING, 0);
+    begin(&f, 1);
+    for (int i = 0; i < 60; i++)
+        push(&f, i % 6 == 1 ? NAN : 0.8);
+    assert_int_equal(end(&f, 1).flags & TT_EST_DIVERGING, 0);
+    tt_estimator_close(f.est);
+}
+
+// Shifted losses: from 0.4 down to -0.6; the target is negative too.
+static void
+loss_at_or_below_zero_is_never_logged(void **state)
+{
+    TT_UNUSED(state);
+    feed f = feed_of(open_with(-0.55), 4);
+    for (int w = 0; w < 20; w++) {
+        begin(&f, 1);
+        for (int i = 0; i < 100; i++)
+            push(&f, -0.6 + exp(-(double)f.sequence / 900) + 0.02 * tt_rng_normal(&f.rng));
+        const tt_est_window window = end(&f, 1);
+        assert_true(isfinite(window.noise) && isfinite(window.loss));
+        const double stage = tt_estimator_stage(f.est);
+        assert_true(stage >= 0 && stage <= 1.2);
+    }
+    const tt_est_remaining left = remaining(&f);
+    assert_int_equal(left.flags, 0);
+    const double truth = 900 * log(1 / 0.05) - 2000;
+    assert_true(left.iterations_p10 < 1.5 * truth && left.iterations_p90 > truth / 1.5);
+    assert_true(fabs(tt_estimator_stage(f.est) - (1 - exp(-2000 / 900.0)) / 0.95) < 0.06);
+    tt_estimator_close(f.est);
+}
+
+static void
+smoothed_loss_at_target_leaves_nothing_to_do(void **state)
+{
+    TT_UNUSED(state);
+    feed f = feed_of(open_with(0.5), 4);
+    begin(&f, 1);
+    push_noisy(&f, 200, 0.9, 0.52, 0.02);
+    push_noisy(&f, 25, 0.45, 0.45, 0.02);
+    (void)end(&f, 1);
+    tt_est_remaining left = remaining(&f);
+    assert_true(left.log_iterations == 0 && left.iterations_median == 0);
+    assert_true(left.iterations_p90 == 0 && left.log_iterations_sd < 0.1);
+    assert_int_equal(left.flags & TT_EST_REACHED, 0); // one block is not enough
+    begin(&f, 1);
+    push_noisy(&f, 25, 0.45, 0.45, 0.02);
+    assert_int_not_equal(end(&f, 1).flags & TT_EST_REACHED, 0);
+    left = remaining(&f);
+    assert_int_not_equal(left.flags & TT_EST_REACHED, 0);
+    tt_est_eta eta;
+    tt_estimator_eta(f.est, log(0.03), 0.1, 0, 0.05, &eta);
+    assert_true(eta.seconds_median == 0);
+    begin(&f, 1);
+    push_noisy(&f, 25, 0.53, 0.53, 0.02); // and up again
+    assert_int_equal(end(&f, 1).flags & TT_EST_REACHED, 0);
+    tt_estimator_close(f.est);
+}
+
+static void
+doubt_about_the_target_shows_in_the_interval(void **state)
+{
+    TT_UNUSED(state);
+    feed f = feed_of(open_with(0.5), 1);
+    begin(&f, 1);
+    push_noisy(&f, 100, 0.9, 0.52, 0.02);
+    for (int i = 0; i < 25; i++) // mean just under the target, s.d. 0.1
+        push(&f, 0.499 + (i % 2 ? 0.1 : -0.1) * (i < 24));
+    (void)end(&f, 1);
+    const tt_est_remaining left = remaining(&f);
+    assert_true(left.iterations_median == 0);
+    assert_true(left.iterations_p90 > 0 && left.log_iterations_sd > 0.5);
+    tt_estimator_close(f.est);
+}
+
+static void
+single_loss_under_target_is_noise(void **state)
+{
+    TT_UNUSED(state);
+    feed f = feed_of(open_with(0.5), 4);
+    begin(&f, 1);
+    for (int i = 0; i < 300; i++)
+        push(&f, i % 30 == 17 ? 0.4 : 0.9 - 5e-4 * i);
+    const tt_est_window window = end(&f, 1);
+    assert_int_equal(window.kept, 300);
+    assert_int_equal(window.flags & TT_EST_REACHED, 0);
+    assert_true(remaining(&f).iterations_median > 1);
+    tt_estimator_close(f.est);
+}
+
+static void
+bound_is_raised_above_losses_and_target(void **state)
+{
+    TT_UNUSED(state);
+    double losses[20];
+    for (int i = 0; i < 20; i++)
+        losses[i] = 1.37 - 0.01 * i;
+    tt_est_paper paper;
+    tt_est_paper_fit(losses, 20, 0.9, 0.4, 1, 0, 777, &paper); // kappa l = 0.9 < 1.37
+    assert_true(fabs(paper.bound / (1.001 * 1.37) - 1) < 1e-12);
+    assert_int_equal(paper.flags, 0);
+    assert_true(paper.scale > 0);
+    tt_est_paper_fit(losses, 20, 0.9, 3.1, 1, 0, 777, &paper); // target above everything
+    assert_true(fabs(paper.bound / (1.001 * 3.1) - 1) < 1e-12);
+    assert_true(isfinite(paper.iterations) && paper.iterations >= 1);
+    assert_int_not_equal(paper.flags & TT_EST_REACHED, 0);
+    tt_est_paper_fit(losses, 20, 0.9, 0.4, 10, 0, 777, &paper);
+    assert_true(fabs(paper.bound / 9 - 1) < 1e-12);
+    tt_est_paper_fit(losses, 20, 0.9, 0.4, 10, 1.1, 777, &paper); // injected, but under a loss
+    assert_true(paper.bound > 1.37 || paper.flags == 0);
+    assert_true(isfinite(paper.iterations));
+}
+
+static void
+useless_fit_falls_back_to_the_pooled_estimate(void **state)
+{
+    TT_UNUSED(state);
+    double losses[20];
+    tt_est_paper paper;
+    for (int i = 0; i < 20; i++)
+        losses[i] = NAN;
+    tt_est_paper_fit(losses, 20, 0.9, 0.4, 1, 0, 777, &paper);
+    assert_int_not_equal(paper.flags & TT_EST_FALLBACK, 0);
+    assert_true(paper.iterations == 777);
+    for (int i = 0; i < 20; i++)
+        losses[i] = -0.3 + (i == 4);
+    tt_est_paper_fit(losses, 20, 0.9, 0.4, 1, 0, 777, &paper);
+    assert_true(paper.iterations == 777);
+    losses[7] = losses[8] = losses[9] = 0.5;
+    tt_est_paper_fit(losses, 20, NAN, 0.4, 1, 0, 777, &paper);
+    assert_true(paper.iterations == 777);
+    tt_est_paper_fit(losses, 20, 0.9, 0, 1, 0, 777, &paper);
+    assert_true(paper.iterations == 777);
+    // and before anything is known at all
+    feed f = feed_of(open_with(0.5), 4);
+    const tt_est_remaining left = remaining(&f);
+    assert_int_not_equal(left.flags & TT_EST_FALLBACK, 0);
+    assert_true(left.log_iterations_sd >= 1.5 && isfinite(left.iterations_median));
+    tt_estimator_close(f.est);
+}
+
+static void
+rising_slope_is_flagged_and_changes_no_rate(void **state)
+{
+    TT_UNUSED(state);
+    feed f = feed_of(open_with(0.2), 4);
+    begin(&f, 1);
+    push_noisy(&f, 400, 0.9, 0.7, 0.02);
+    assert_int_equal(end(&f, 1).flags, 0);
+    double mean, sd, mean_after, sd_after;
+    tt_estimator_log_rate(f.est, 2, features, 2, &mean, &sd);
+    begin(&f, 2);
+    push_noisy(&f, 150, 0.70, 0.72, 0.01);
+    const tt_est_window window = end(&f, 1);
+    assert_int_not_equal(window.flags & TT_EST_RISING, 0);
+    assert_int_equal(window.flags & TT_EST_DIVERGING, 0);
+    tt_estimator_log_rate(f.est, 2, features, 2, &mean_after, &sd_after);
+    assert_true(mean == mean_after && sd == sd_after);
+    tt_estimator_close(f.est);
+}
+
+static void
+two_blocks_above_the_level_before_are_rising(void **state)
+{
+    TT_UNUSED(state);
+    feed f = feed_of(open_with(0.2), 8);
+    begin(&f, 1);
+    push_noisy(&f, 400, 0.8, 0.7, 0.05);
+    (void)end(&f, 1);
+    begin(&f, 2);
+    push_noisy(&f, 25, 0.80, 0.80, 0.05);
+    tt_est_window window;
+    tt_estimator_window(f.est, &window);
+    assert_int_equal(window.flags & TT_EST_RISING, 0); // one block
+    push_noisy(&f, 25, 0.80, 0.80, 0.05);
+    tt_estimator_window(f.est, &window);
+    assert_int_not_equal(window.flags & TT_EST_RISING, 0);
+    tt_estimator_close(f.est);
+}
+
+static void
+rising_again_is_diverging(void **state)
+{
+    TT_UNUSED(state);
+    feed f = feed_of(open_with(0.2), 4);
+    begin(&f, 1);
+    push_noisy(&f, 400, 0.9, 0.7, 0.02);
+    (void)end(&f, 1);
+    begin(&f, 1);
+    push_noisy(&f, 150, 0.70, 0.80, 0.01);
+    tt_est_window window = end(&f, 1);
+    assert_int_not_equal(window.flags & TT_EST_RISING, 0);
+    assert_int_equal(window.flags & TT_EST_DIVERGING, 0);
+    begin(&f, 1);
+    push_noisy(&f, 150, 0.80, 0.95, 0.01);
+    window = end(&f, 1);
+    assert_int_not_equal(window.flags & TT_EST_DIVERGING, 0);
+    // another setting starts with a clean record
+    begin(&f, 2);
+    push_noisy(&f, 150, 0.95, 0.90, 0.01);
+    assert_int_equal(end(&f, 1).flags & (TT_EST_RISING | TT_EST_DIVERGING), 0);
+    tt_estimator_close(f.est);
+}
+
+static void
+plateau_makes_the_time_left_infinite(void **state)
+{
+    TT_UNUSED(state);
+    feed f = feed_of(open_with(0.5), 4);
+    for (int w = 0; w < 120; w++) {
+        begin(&f, 1);
+        for (int i = 0; i < 100; i++)
+            push(&f, fmax(1.4 - 4e-4 * (double)f.sequence, 0.7) * trace_factor(&f.rng, 0.1));
+        (void)end(&f, 1);
+        if (f.sequence == 1500)
+            assert_true(isfinite(remaining(&f).iterations_p90));
+    }
+    const tt_est_remaining left = remaining(&f);
+    assert_int_not_equal(left.flags & (TT_EST_PLATEAU | TT_EST_UNREACHABLE), 0);
+    assert_int_not_equal(left.flags & TT_EST_PLATEAU, 0);
+    assert_true(isinf(left.iterations_median) && isfinite(left.log_iterations));
+    tt_est_eta eta;
+    tt_estimator_eta(f.est, log(0.03), 0.1, 0, 0.05, &eta);
+    assert_true(isinf(eta.seconds_median) && isinf(eta.seconds_p10));
+    tt_estimator_close(f.est);
+}
+
+static void
+target_below_the_floor_is_unreachable(void **state)
+{
+    TT_UNUSED(state);
+    trace t = {.curve = TRACE_EXPONENTIAL, .start = 2.1, .floor = 0.6, .constant = 1e-3};
+    t.noise = 0.05;
+    t.workers = 8;
+    t.cycle_s = 0.1;
+    t.jitter = 0.2;
+    trace_begin(&t, 5);
+    tt_estimator *est = open_with(0.4);
+    uint32_t unreachable = 0, finite = 0;
+    for (int w = 0; w < 60; w++) {
+        tt_est_window window;
+        tt_estimator_begin(est, 1, 0, 8, features, 2);
+        for (int i = 0; i < 100; i++) {
+            const tt_est_sample sample = trace_next(&t);
+            tt_estimator_add(est, &sample);
+        }
+        tt_estimator_end(est, 1, &window);
+        tt_est_remaining left;
+        tt_estimator_remaining(est, &left);
+        unreachable += (left.flags & TT_EST_UNREACHABLE) != 0;
+        finite += isfinite(left.iterations_median) ? 1 : 0;
+        if (left.flags & TT_EST_UNREACHABLE)
+            assert_true(isinf(left.iterations_p10) && isinf(left.iterations_p90));
+    }
+    assert_true(finite >= 5); // early on nobody can know
+    assert_true(unreachable >= 20);
+    tt_estimator_close(est);
+}
+
+static void
+window_of_under_eight_pushes_has_no_slope(void **state)
+{
+    TT_UNUSED(state);
+    assert_int_equal(tt_est_full_window(1), 12);
+    assert_int_equal(tt_est_full_window(35), 105);
+    assert_int_equal(tt_est_time_window(2), 12);
+    assert_int_equal(tt_est_time_window(35), 39);
+    feed f = feed_of(open_with(0.5), 2);
+    begin(&f, 1);
+    push_noisy(&f, 7, 0.9, 0.8, 0.02);
+    const tt_est_window window = end(&f, 1);
+    assert_int_not_equal(window.flags & TT_EST_TIME_ONLY, 0);
+    assert_true(isnan(window.slope) && isnan(window.noise) && isnan(window.seconds_per_iteration));
+    assert_true(isnan(window.loss) && isnan(tt_estimator_loss(f.est)));
+    tt_estimator_close(f.est);
+}
+
+static void
+constant_loss_gives_finite_answers(void **state)
+{
+    TT_UNUSED(state);
+    feed f = feed_of(open_with(0.5), 2);
+    for (int w = 0; w < 30; w++) {
+        begin(&f, (uint32_t)w % 2);
+        for (int i = 0; i < 100; i++)
+            push(&f, 0.693147);
+        const tt_est_window window = end(&f, 1);
+        assert_true(window.slope == 0 && window.slope_se > 0 && window.slope_se < 1e-6);
+        const tt_est_remaining left = remaining(&f);
+        assert_false(isnan(left.iterations_median) || isnan(left.log_iterations));
+        double mean, sd;
+        tt_estimator_log_rate(f.est, 1, features, 2, &mean, &sd);
+        assert_true(isfinite(mean) && sd > 0);
+    }
+    assert_int_not_equal(remaining(&f).flags & TT_EST_PLATEAU, 0);
+    tt_estimator_close(f.est);
+}
+
+static void
+tiny_losses_do_not_overflow(void **state)
+{
+    TT_UNUSED(state);
+    assert_true(isfinite(tti_hogwild_z(1e-300, 2.3)));
+    assert_true(tti_hogwild_z(0, 2.3) == tti_hogwild_z(2.3e-9, 2.3));
+    feed f = feed_of(open_with(1e-200), 2);
+    for (int w = 0; w < 30; w++) {
+        begin(&f, 1);
+        for (int i = 0; i < 100; i++)
+            push(&f, 3 * exp(-0.2 * (double)f.sequence));
+        (void)end(&f, 1);
+        const tt_est_remaining left = remaining(&f);
+        assert_false(isnan(left.iterations_median) || isnan(left.log_iterations));
+    }
+    tt_estimator_close(f.est);
+}
+
+static void
+iterations_left_stay_in_range(void **state)
+{
+    TT_UNUSED(state);
+    assert_true(tti_log_iterations(1e40) == log(1e9));
+    assert_true(tti_log_iterations(-3) == 0);
+    assert_true(tti_log_iterations(NAN) == log(1e9));
+    feed f = feed_of(open_with(1e-7), 4); // at this pace some 1e10 iterations
+    begin(&f, 1);
+    for (int i = 0; i < 600; i++)
+        push(&f, 1.9 - 1.6e-10 * i);
+    (void)end(&f, 1);
+    const tt_est_remaining left = remaining(&f);
+    assert_true(left.log_iterations <= log(1e9) && left.log_iterations >= 0);
+    assert_true(left.log_iterations_sd >= 0);
+    tt_estimator_close(f.est);
+}
+
+static void
+pushes_pulled_before_the_generation_are_dropped(void **state)
+{
+    TT_UNUSED(state);
+    feed f = feed_of(open_with(0.2), 4);
+    f.generation = 6;
+    begin(&f, 1);
+    push_noisy(&f, 100, 0.9, 0.8, 0.01);
+    (void)end(&f, 1);
+    f.generation = 7;
+    begin(&f, 2);
+    f.generation = 6;
+    for (int i = 0; i < 9; i++)
+        push(&f, 55.5); // computed under the old setting
+    f.generation = 7;
+    push_noisy(&f, 60, 0.8, 0.75, 0.01);
+    const tt_est_window window = end(&f, 1);
+    assert_int_equal(window.kept, 60);
+    assert_int_equal(window.dropped, 9);
+    assert_true(window.loss < 0.85);
+    assert_int_equal(window.flags & TT_EST_RISING, 0);
+    assert_int_equal(tt_estimator_iterations(f.est), 169); // they were applied all the same
+    // 4 workers with cycles of 0.11 s
+    assert_true(fabs(window.seconds_per_iteration / 0.0275 - 1) < 0.03);
+    tt_estimator_close(f.est);
+}
+
+static void
+suspended_process_counts_as_wall_time_only(void **state)
+{
+    TT_UNUSED(state);
+    feed f = feed_of(open_with(0.2), 4);
+    begin(&f, 1);
+    push_noisy(&f, 40, 0.9, 0.88, 0.01);
+    f.now_s += 3600;
+    const tt_est_sample late = {.sequence = f.sequence++,
+                                .worker = 1,
+                                .examples = 64,
+                                .loss = 0.88,
+                                .time_s = f.now_s,
+                                .cycle_s = 3600.1};
+    tt_estimator_add(f.est, &late);
+    push_noisy(&f, 40, 0.88, 0.86, 0.01);
+    const tt_est_window window = end(&f, 1);
+    assert_int_equal(window.kept, 80);
+    assert_int_equal(window.dropped, 1);
+    assert_true(window.duration_s > 3600);
+    assert_true(fabs(window.seconds_per_iteration / 0.0275 - 1) < 0.03);
+    tt_estimator_close(f.est);
+}
+
+// The same losses, once in order and once with neighbours swapped on arrival.
+static void
+losses_are_ordered_by_apply_sequence(void **state)
+{
+    TT_UNUSED(state);
+    tt_est_window windows[2];
+    for (int shuffled = 0; shuffled < 2; shuffled++) {
+        tt_estimator *est = open_with(0.2);
+        tt_rng rng;
+        tt_rng_init(&rng, 8, TT_RNG_TEST, 0);
+        tt_est_sample samples[200];
+        for (uint32_t i = 0; i < 200; i++)
+            samples[i] = (tt_est_sample){.sequence = 5000 + i,
+                                         .worker = i % 5,
+                                         .loss = 0.9 - 1e-3 * i,
+                                         .time_s = 0.02 * i,
+                                         .cycle_s = 0.1};
+        for (uint32_t i = 0; shuffled && i < 25 * 8; i += 25)
+            for (uint32_t j = 24; j > 0; j--) {
+                const uint32_t k = (uint32_t)tt_rng_below(&rng, j + 1);
+                const tt_est_sample t = samples[i + j];
+                samples[i + j] = samples[i + k];
+                samples[i + k] = t;
+            }
+        tt_estimator_begin(est, 1, 0, 5, features, 2);
+        for (int i = 0; i < 200; i++)
+            tt_estimator_add(est, &samples[i]);
+        tt_estimator_end(est, 1, &windows[shuffled]);
+        assert_int_equal(tt_estimator_iterations(est), 200);
+        tt_estimator_close(est);
+    }
+    assert_true(fabs(windows[0].slope / -1e-3 - 1) < 1e-9);
+    assert_true(fabs(windows[1].slope / windows[0].slope - 1) < 1e-3);
+}
+
+// --- the contract beyond section 5
+
+static void
+blocks_run_on_over_windows_of_one_setting(void **state)
+{
+    TT_UNUSED(state);
+    feed f = feed_of(open_with(0.2), 4);
+    tt_est_window window;
+    for (int w = 0; w < 7; w++) {
+        begin(&f, 1);
+        for (int i = 0; i < 12; i++)
+            push(&f, 0.9 - 1e-3 * (double)f.sequence);
+        window = end(&f, 1);
+        // 84 pushes are three blocks; six windows of 12 are two and a bit
+        assert_int_equal(isnan(window.slope), w < 6);
+    }
+    assert_true(fabs(window.slope / -1e-3 - 1) < 1e-9);
+    begin(&f, 2); // another setting starts over
+    for (int i = 0; i < 40; i++)
+        push(&f, 0.8);
+    assert_true(isnan(end(&f, 1).slope));
+    tt_estimator_close(f.est);
+}
+
+static void
+abandoned_trial_leaves_its_time_row_only(void **state)
+{
+    TT_UNUSED(state);
+    feed f = feed_of(open_with(0.3), 4), g = feed_of(open_with(0.3), 4);
+    feed *both[2] = {&f, &g};
+    for (int i = 0; i < 2; i++) {
+        begin(both[i], 1);
+        for (int j = 0; j < 1000; j++)
+            push(both[i], 0.2 + 0.8 * exp(-1e-3 * j) + 0.01 * tt_rng_normal(&both[i]->rng));
+        (void)end(both[i], 1);
+    }
+    begin(&f, 2);
+    push_noisy(&f, 60, 0.9, 1.4, 0.01);
+    const tt_est_window trial = end(&f, 0);
+    assert_int_not_equal(trial.flags & TT_EST_RISING, 0);
+    assert_true(isfinite(trial.seconds_per_iteration));
+    const tt_est_remaining with = remaining(&f), without = remaining(&g);
+    assert_true(with.iterations_median == without.iterations_median);
+    assert_int_equal(tt_estimator_iterations(f.est), 1060);
+    tt_estimator_close(f.est);
+    tt_estimator_close(g.est);
+}
+
+static void
+budget_rules_without_a_target(void **state)
+{
+    TT_UNUSED(state);
+    tt_est_options options = {NAN, 500, 0};
+    tt_estimator *est;
+    assert_int_equal(tt_estimator_open(&options, &est, NULL), TT_OK);
+    feed f = feed_of(est, 4);
+    begin(&f, 1);
+    push_noisy(&f, 125, 0.9, 0.8, 0.01);
+    (void)end(&f, 1);
+    const tt_est_remaining left = remaining(&f);
+    assert_int_equal(left.flags, TT_EST_NO_TARGET);
+    assert_true(left.iterations_median == 375 && left.log_iterations == log(375));
+    assert_true(fabs(tt_estimator_stage(est) - 0.25) < 1e-12);
+    tt_est_eta eta;
+    tt_estimator_eta(est, log(0.02), 0, log(0.5), 0.3, &eta); // the rate does not matter
+    assert_true(fabs(eta.seconds_median / 7.5 - 1) < 1e-12);
+    assert_true(fabs(eta.seconds_p90 / 7.5 - 1) < 1e-12);
+    tt_estimator_close(est);
+    options.budget_iterations = INFINITY;
+    assert_int_equal(tt_estimator_open(&options, &est, NULL), TT_OK);
+    tt_estimator_remaining(est, &(tt_est_remaining){0});
+    assert_true(tt_estimator_stage(est) == 0);
+    tt_estimator_close(est);
+}
+
+static void
+rounds_count_once_under_bsp(void **state)
+{
+    TT_UNUSED(state);
+    const tt_est_options options = {NAN, 1000, 1};
+    tt_estimator *est;
+    assert_int_equal(tt_estimator_open(&options, &est, NULL), TT_OK);
+    tt_estimator_begin(est, 1, 0, 8, features, 2);
+    for (uint32_t round = 0; round < 30; round++)
+        for (uint32_t w = 0; w < 8; w++) {
+            const tt_est_sample sample = {.sequence = round,
+                                          .worker = w,
+                                          .loss = 0.7,
+                                          .time_s = 0.31 * round,
+                                          .cycle_s = 0.31};
+            tt_estimator_add(est, &sample);
+        }
+    tt_est_window window;
+    tt_estimator_end(est, 1, &window);
+    assert_int_equal(tt_estimator_iterations(est), 30);
+    assert_true(fabs(window.seconds_per_iteration / 0.31 - 1) < 1e-12);
+    tt_estimator_close(est);
+}
+
+static void
+time_needs_its_pushes_and_fifty_milliseconds(void **state)
+{
+    TT_UNUSED(state);
+    feed f = feed_of(open_with(0.2), 10);
+    tt_est_window window;
+    begin(&f, 1);
+    push_noisy(&f, 13, 0.9, 0.9, 0.01);
+    tt_estimator_window(f.est, &window);
+    assert_true(isnan(window.seconds_per_iteration)); // W + 4 = 14
+    push_noisy(&f, 1, 0.9, 0.9, 0.01);
+    tt_estimator_window(f.est, &window);
+    assert_true(isfinite(window.seconds_per_iteration));
+    assert_true(window.time_log_se > 0 && window.time_cv > 0);
+    (void)end(&f, 1);
+    tt_estimator_begin(f.est, 2, 0, 1, features, 2);
+    for (uint32_t i = 0; i < 60; i++) {
+        const tt_est_sample sample = {
+            .sequence = 14 + i, .loss = 0.9, .time_s = 9 + 1e-3 * i, .cycle_s = 1e-3};
+        tt_estimator_add(f.est, &sample);
+        tt_estimator_window(f.est, &window);
+        assert_int_equal(isnan(window.seconds_per_iteration), i < 50);
+    }
+    tt_estimator_close(f.est);
+}
+
+static void
+stage_runs_from_zero_to_one(void **state)
+{
+    TT_UNUSED(state);
+    feed f = feed_of(open_with(0.25), 1);
+    assert_true(tt_estimator_stage(f.est) == 0);
+    begin(&f, 1);
+    for (int i = 0; i < 25; i++)
+        push(&f, 1.9);
+    for (int i = 0; i < 25; i++)
+        push(&f, 0.7);
+    const double expected = log(1.9 / 0.7) / log(1.9 / 0.25);
+    assert_true(fabs(tt_estimator_stage(f.est) - expected) < 1e-12);
+    for (int i = 0; i < 25; i++)
+        push(&f, 0.01);
+    assert_true(tt_estimator_stage(f.est) == 1.2);
+    tt_estimator_close(f.est);
+}
+
+static void
+noise_is_normalised_to_the_base_batch(void **state)
+{
+    TT_UNUSED(state);
+    tt_estimator *est = open_with(0.2);
+    tt_rng rng;
+    tt_rng_init(&rng, 12, TT_RNG_TEST, 0);
+    double noise[2];
+    for (uint32_t w = 0; w < 2; w++) {
+        tt_estimator_begin(est, w, 0, 4, features, 2);
+        for (uint32_t i = 0; i < 4000; i++) {
+            const uint32_t examples = w ? 256 : 64;
+            const tt_est_sample sample = {.sequence = 4000 * w + i,
+                                          .worker = i % 4,
+                                          .examples = examples,
+                                          .loss = 0.8 + 0.4 * tt_rng_normal(&rng) /
+                                                            sqrt((double)examples),
+                                          .time_s = 0.1 * i,
+                                          .cycle_s = 0.4};
+            tt_estimator_add(est, &sample);
+        }
+        tt_est_window window;
+        tt_estimator_end(est, 1, &window);
+        noise[w] = window.noise;
+    }
+    assert_true(fabs(noise[0] / 0.05 - 1) < 0.06); // 5 s.e. of 1/sqrt(2 n)
+    assert_true(fabs(noise[1] / noise[0] - 1) < 0.06);
+    tt_estimator_close(est);
+}
+
+static void
+opening_refuses_nonsense_and_survives_short_memory(void **state)
+{
+    TT_UNUSED(state);
+    tt_estimator *est;
+    tt_error err = {0};
+    tt_est_options options = {INFINITY, 100, 0};
+    assert_int_equal(tt_estimator_open(&options, &est, &err), TT_INVALID);
+    assert_null(est);
+    assert_true(err.advice[0] != '\0');
+    options = (tt_est_options){0.3, NAN, 0};
+    assert_int_equal(tt_estimator_open(&options, &est, &err), TT_INVALID);
+    options.budget_iterations = INFINITY;
+    for (uint64_t nth = 1; nth <= 4; nth++) {
+        tt_mem_fail_nth(nth);
+        assert_int_equal(tt_estimator_open(&options, &est, &err), TT_NOMEM);
+        assert_null(est);
+        assert_int_equal(tt_mem_fail_pending(), 0);
+        tt_mem_fail_nth(0);
+    }
+    tt_estimator_close(NULL);
+}
+
+static void
+equal_samples_give_equal_answers(void **state)
+{
+    TT_UNUSED(state);
+    tt_est_remaining left[2];
+    for (int asked = 0; asked < 2; asked++) {
+        feed f = feed_of(open_with(0.3), 4);
+        for (int w = 0; w < 40; w++) {
+            begin(&f, (uint32_t)w / 8);
+            for (int i = 0; i < 50; i++) {
+                push(&f,
+                     0.2 + 0.8 * exp(-1e-3 * (double)f.sequence) + 0.02 * tt_rng_normal(&f.rng));
+                tt_est_window window;
+                if (asked) // looking must not change anything
+                    tt_estimator_window(f.est, &window);
+            }
+            (void)end(&f, 1);
+        }
+        left[asked] = remaining(&f);
+        tt_estimator_close(f.est);
+    }
+    assert_memory_equal(&left[0], &left[1], sizeof left[0]);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nan_or_inf_is_dropped_and_counted),
+        cmocka_unit_test(three_invalid_in_a_row_mark_diverged),
+        cmocka_unit_test(over_a_fifth_invalid_marks_diverged),
+        cmocka_unit_test(loss_at_or_below_zero_is_never_logged),
+        cmocka_unit_test(smoothed_loss_at_target_leaves_nothing_to_do),
+        cmocka_unit_test(doubt_about_the_target_shows_in_the_interval),
+        cmocka_unit_test(single_loss_under_target_is_noise),
+        cmocka_unit_test(bound_is_raised_above_losses_and_target),
+        cmocka_unit_test(useless_fit_falls_back_to_the_pooled_estimate),
+        cmocka_unit_test(rising_slope_is_flagged_and_changes_no_rate),
+        cmocka_unit_test(two_blocks_above_the_level_before_are_rising),
+        cmocka_unit_test(rising_again_is_diverging),
+        cmocka_unit_test(plateau_makes_the_time_left_infinite),
+        cmocka_unit_test(target_below_the_floor_is_unreachable),
+        cmocka_unit_test(window_of_under_eight_pushes_has_no_slope),
+        cmocka_unit_test(constant_loss_gives_finite_answers),
+        cmocka_unit_test(tiny_losses_do_not_overflow),
+        cmocka_unit_test(iterations_left_stay_in_range),
+        cmocka_unit_test(pushes_pulled_before_the_generation_are_dropped),
+        cmocka_unit_test(suspended_process_counts_as_wall_time_only),
+        cmocka_unit_test(losses_are_ordered_by_apply_sequence),
+        cmocka_unit_test(blocks_run_on_over_windows_of_one_setting),
+        cmocka_unit_test(abandoned_trial_leaves_its_time_row_only),
+        cmocka_unit_test(budget_rules_without_a_target),
+        cmocka_unit_test(rounds_count_once_under_bsp),
+        cmocka_unit_test(time_needs_its_pushes_and_fifty_milliseconds),
+        cmocka_unit_test(stage_runs_from_zero_to_one),
+        cmocka_unit_test(noise_is_normalised_to_the_base_batch),
+        cmocka_unit_test(opening_refuses_nonsense_and_survives_short_memory),
+        cmocka_unit_test(equal_samples_give_equal_answers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
