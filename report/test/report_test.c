@@ -139,6 +139,27 @@ put_window(tt_store *store,
 }
 
 static void
+put_losses(tt_store *store)
+{
+    for (int64_t i = 0; i < 8000; i++) {
+        const tt_store_sample sample = {.iteration = i,
+                                        .time_s = 0.002725 * (double)(i + 1),
+                                        .loss = 0.4 + 1.9 * exp(-(double)i / 2000),
+                                        .setting = i < 1000   ? 0
+                                                   : i < 1100 ? 1
+                                                              : 2};
+        OK(tt_store_put_sample(store, &sample, err));
+    }
+    const tt_store_progress progress = {
+        .time_s = 21.8, .iteration = 7999, .epoch = 8.5, .loss = 0.3998, .objective = (double)NAN};
+    OK(tt_store_put_progress(store, &progress, err));
+    OK(tt_store_put_event(store, 4.5, "info", "moved to setting 2 while training", err));
+    OK(tt_store_put_event(store, 4.2, "warning",
+                          "setting 1 abandoned after 100 iterations:\n1.25x slower than setting 0",
+                          err));
+}
+
+static void
 put_training(tt_store *store)
 {
     put_window(store, 0, 0, TT_STORE_START, 0, 499, 0, 2);
@@ -199,22 +220,7 @@ put_training(tt_store *store)
     };
     for (size_t i = 0; i < TT_COUNT_OF(proposals); i++)
         OK(tt_store_put_proposal(store, &proposals[i], err));
-    for (int64_t i = 0; i < 8000; i++) {
-        const tt_store_sample sample = {.iteration = i,
-                                        .time_s = 0.002725 * (double)(i + 1),
-                                        .loss = 0.4 + 1.9 * exp(-(double)i / 2000),
-                                        .setting = i < 1000   ? 0
-                                                   : i < 1100 ? 1
-                                                              : 2};
-        OK(tt_store_put_sample(store, &sample, err));
-    }
-    const tt_store_progress progress = {
-        .time_s = 21.8, .iteration = 7999, .epoch = 8.5, .loss = 0.3998, .objective = (double)NAN};
-    OK(tt_store_put_progress(store, &progress, err));
-    OK(tt_store_put_event(store, 4.5, "info", "moved to setting 2 while training", err));
-    OK(tt_store_put_event(store, 4.2, "warning",
-                          "setting 1 abandoned after 100 iterations:\n1.25x slower than setting 0",
-                          err));
+    put_losses(store);
 }
 
 static tt_store *
