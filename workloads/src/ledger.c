@@ -62,7 +62,11 @@ allocate(tt_ledger *ledger)
         return TT_NOMEM;
     for (uint32_t node = 0; node < nodes; node++) {
         ledger->lease[node] = NO_SHARD;
-        TT_TRY(tt_shard_cache_init(&ledger->cache[node], ledger->shards));
+        // The order of a shard is all that is used of a cache here; slices are for BSP.
+        uint32_t *order = tt_mem_alloc(ledger->shards->largest * sizeof *order);
+        if (order == NULL)
+            return TT_NOMEM;
+        ledger->cache[node].order = order;
     }
     for (uint32_t shard = 0; shard < shards; shard++)
         ledger->entry[shard].owner = ledger->entry[shard].holder = TT_LEDGER_NOBODY;

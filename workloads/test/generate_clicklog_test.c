@@ -172,6 +172,26 @@ the_truth_is_true(void **state)
 }
 
 static void
+weights_have_the_declared_spread(void **state)
+{
+    TT_UNUSED(state);
+    double sum = 0, squares = 0, count = small.feature_count - 3;
+    for (uint32_t feature = 3; feature < small.feature_count; feature++) {
+        double w = tt_clicklog_weight(&small, feature) * sqrt(17) / 1.5;
+        sum += w;
+        squares += w * w;
+    }
+    // five standard errors over 100,000 weights of variance 1 and fourth moment 2.7
+    assert_true(fabs(sum / count) < 5 / sqrt(count));
+    assert_true(fabs(squares / count - 1) < 5 * sqrt(1.7 / count));
+    double numeric = 0;
+    for (uint32_t feature = 0; feature < 3; feature++)
+        numeric = TT_MAX(numeric, fabs(tt_clicklog_weight(&small, feature)));
+    // the sum of four uniforms ends at 2 sqrt(3) deviations
+    assert_true(numeric > 0 && numeric <= 2 * sqrt(3) * 0.2 * 1.5 / sqrt(17));
+}
+
+static void
 categories_follow_zipf_in_disjoint_ranges(void **state)
 {
     TT_UNUSED(state);
@@ -344,6 +364,7 @@ main(void)
         cmocka_unit_test(bytes_do_not_depend_on_threads),
         cmocka_unit_test(memory_equals_file),
         cmocka_unit_test(the_truth_is_true),
+        cmocka_unit_test(weights_have_the_declared_spread),
         cmocka_unit_test(categories_follow_zipf_in_disjoint_ranges),
         cmocka_unit_test(rows_do_not_depend_on_how_many_there_are),
         cmocka_unit_test(nothing_half_written_is_left),

@@ -131,6 +131,33 @@ slices_walk_their_shards_epoch_after_epoch(void **state)
 }
 
 static void
+a_slice_meets_its_shards_in_a_new_order_each_epoch(void **state)
+{
+    TT_UNUSED(state);
+    enum { ROWS = 340, SHARDS = 17, SIZE = 20, EPOCHS = 4 };
+    tt_shards *shards = open_shards(ROWS, SHARDS, 5);
+    tt_shard_cache cache;
+    assert_int_equal(tt_shard_cache_init(&cache, shards), TT_OK);
+    uint32_t shard_of[ROWS], rows[ROWS], order[EPOCHS][SHARDS];
+    for (uint32_t shard = 0; shard < SHARDS; shard++) {
+        tt_shards_rows(shards, &cache, shard, 0, 0, SIZE, rows);
+        for (uint32_t i = 0; i < SIZE; i++)
+            shard_of[rows[i]] = shard;
+    }
+    for (uint32_t epoch = 0; epoch < EPOCHS; epoch++) {
+        tt_shards_slice_rows(shards, &cache, 1, 0, (uint64_t)epoch * ROWS, ROWS, rows);
+        for (uint32_t i = 0; i < ROWS; i++) {
+            order[epoch][i / SIZE] = shard_of[rows[i]];
+            assert_int_equal(shard_of[rows[i]], shard_of[rows[i / SIZE * SIZE]]);
+        }
+        for (uint32_t before = 0; before < epoch; before++)
+            assert_memory_not_equal(order[epoch], order[before], sizeof order[0]);
+    }
+    tt_shard_cache_fini(&cache);
+    tt_shards_close(shards);
+}
+
+static void
 impossible_counts_are_refused(void **state)
 {
     TT_UNUSED(state);
@@ -166,6 +193,7 @@ main(void)
         cmocka_unit_test(shards_partition_the_rows),
         cmocka_unit_test(an_epochs_order_is_the_named_stream),
         cmocka_unit_test(slices_walk_their_shards_epoch_after_epoch),
+        cmocka_unit_test(a_slice_meets_its_shards_in_a_new_order_each_epoch),
         cmocka_unit_test(impossible_counts_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
