@@ -58,7 +58,8 @@ struct tt_ps_client {
     float *cells;    // carried originals being packed
     size_t cells_capacity;
     tt_ps_client_counters counters;
-    uint64_t *waits; // [TT_PS_WAITS_MAX]
+    uint64_t *waits;          // [TT_PS_WAITS_MAX]
+    uint64_t longest_wait_ns; // since last asked
 };
 
 tt_status
@@ -453,6 +454,7 @@ finish_request(tt_ps_client *client, client_request *request)
     if (request->moving) {
         uint64_t waited = client->now_ns - request->first_sent_ns;
         client->waits[client->counters.moving_wait_count++ % TT_PS_WAITS_MAX] = waited;
+        client->longest_wait_ns = TT_MAX(client->longest_wait_ns, waited);
         client->counters.moving_wait_max_ns = TT_MAX(client->counters.moving_wait_max_ns, waited);
     }
     request->state = REQUEST_DONE;
@@ -627,6 +629,14 @@ void
 tt_ps_client_counters_read(const tt_ps_client *client, tt_ps_client_counters *out)
 {
     *out = client->counters;
+}
+
+uint64_t
+tt_ps_client_take_longest_wait(tt_ps_client *client)
+{
+    uint64_t longest = client->longest_wait_ns;
+    client->longest_wait_ns = 0;
+    return longest;
 }
 
 uint32_t

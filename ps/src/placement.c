@@ -21,6 +21,8 @@ alloc_view(uint32_t partition_count)
 static void
 balance(uint16_t *owner, uint32_t count, const uint8_t *member, uint32_t node_count)
 {
+    if (count == 0)
+        return;
     uint32_t members = 0, held[TT_PS_NODES_MAX] = {0}, quota[TT_PS_NODES_MAX] = {0};
     for (uint32_t n = 0; n < node_count; n++)
         members += member[n] != 0;

@@ -60,6 +60,10 @@ check_spec(const tt_clicklog_spec *spec, tt_error *err)
         return tt_error_set(err, TT_RANGE, place, NULL,
                             "the number of rows must be from 1 to 4,294,967,294, not %llu",
                             (unsigned long long)spec->row_count);
+    if (spec->first_row > UINT32_MAX - 1 - spec->row_count)
+        return tt_error_set(err, TT_RANGE, place, NULL,
+                            "first row and rows together must be at most 4,294,967,294, not %llu",
+                            (unsigned long long)(spec->first_row + spec->row_count));
     if (spec->field_count < 1 || spec->field_count > TTI_FIELDS_MAX)
         return tt_error_set(err, TT_RANGE, place, NULL,
                             "the number of fields must be from 1 to %d, not %u", TTI_FIELDS_MAX,
@@ -210,7 +214,7 @@ void
 tti_clicklog_make_row(const tti_clicklog *clicks, uint64_t row_number, tti_clicklog_row *row)
 {
     tt_rng rng;
-    open_stream(&rng, clicks->spec.seed, RANK_ROW, row_number);
+    open_stream(&rng, clicks->spec.seed, RANK_ROW, clicks->spec.first_row + row_number);
     double p = sigma(clicks->intercept + draw_features(clicks, &rng, row));
     int clean = tt_rng_uniform(&rng) < p, flipped = tt_rng_uniform(&rng) < clicks->spec.label_noise;
     row->label = clean != flipped;

@@ -357,12 +357,36 @@ impossible_specs_are_refused(void **state)
     assert_int_equal(tt_generate_clicklog(&small, NULL, &err), TT_INVALID);
 }
 
+static void
+later_rows_of_the_same_log_follow(void **state)
+{
+    TT_UNUSED(state);
+    tt_clicklog_spec spec = {.row_count = 300, .feature_count = 5000, .field_count = 11, .seed = 9};
+    tt_clicklog_truth truth;
+    tt_error err = {0};
+    tt_dataset *all, *tail;
+    assert_int_equal(tt_generate_clicklog_dataset(&spec, &all, &truth, &err), TT_OK);
+    spec.first_row = 190;
+    spec.row_count = 110;
+    assert_int_equal(tt_generate_clicklog_dataset(&spec, &tail, &truth, &err), TT_OK);
+    for (uint64_t i = 0; i < 110; i++) {
+        assert_int_equal(tail->label[i], all->label[190 + i]);
+        assert_memory_equal(tail->index + tail->row_begin[i], all->index + all->row_begin[190 + i],
+                            11 * sizeof(uint32_t));
+    }
+    tt_dataset_close(all);
+    tt_dataset_close(tail);
+    spec.first_row = UINT32_MAX - 50;
+    assert_int_equal(tt_generate_clicklog_dataset(&spec, &tail, &truth, &err), TT_RANGE);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_do_not_depend_on_threads),
         cmocka_unit_test(memory_equals_file),
+        cmocka_unit_test(later_rows_of_the_same_log_follow),
         cmocka_unit_test(the_truth_is_true),
         cmocka_unit_test(weights_have_the_declared_spread),
         cmocka_unit_test(categories_follow_zipf_in_disjoint_ranges),

@@ -206,6 +206,9 @@ void tt_ps_client_abandon(tt_ps_client *client);
 void tt_ps_client_counters_read(const tt_ps_client *client, tt_ps_client_counters *out);
 // The waits on moving partitions, nanoseconds, the latest TT_PS_WAITS_MAX of them; returns how
 // many. thread: the worker's
+// The longest wait on a moving partition since this was last asked, nanoseconds. thread: the
+// worker's
+uint64_t tt_ps_client_take_longest_wait(tt_ps_client *client);
 uint32_t tt_ps_client_waits(const tt_ps_client *client, uint64_t *out);
 void tt_ps_client_close(tt_ps_client *client);
 

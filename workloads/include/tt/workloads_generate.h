@@ -13,6 +13,8 @@
 
 typedef struct tt_clicklog_spec {
     uint64_t row_count;           // 1 .. 2^32 - 2
+    uint64_t first_row;           // rows first_row .. first_row + row_count - 1 of the endless log:
+                                  // a test set is what follows the training rows
     uint32_t feature_count;       // at least field_count, at most 2^31 - 2
     uint32_t field_count;         // non-zeros a row; 0 = 37; at most 1024
     uint32_t numeric_field_count; // of these, how many are one feature with a decimal value

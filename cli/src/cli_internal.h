@@ -1,0 +1,29 @@
+// The program's commands: each takes what follows its name and returns the exit code.
+#ifndef TTI_CLI_INTERNAL_H
+#define TTI_CLI_INTERNAL_H
+
+#include "tt/core.h"
+
+typedef struct tti_command {
+    const char *name;
+    const char *summary; // one line
+    const char *usage;   // the whole help text
+    int (*run)(int argc, char **argv);
+} tti_command;
+
+extern const tti_command tti_commands[]; // ended by a NULL name
+
+int tti_cli_run(int argc, char **argv);
+int tti_cli_plan(int argc, char **argv);
+int tti_cli_report(int argc, char **argv);
+int tti_cli_knobs(int argc, char **argv);
+int tti_cli_data(int argc, char **argv);
+
+// Prints "trimtab: what; advice" and returns 2.
+int tti_cli_bad_usage(const char *command, const char *format, ...) TT_PRINTF(2, 3);
+// Prints an error and returns its exit code.
+int tti_cli_fail(const tt_error *err);
+// Results went to standard output: 0, or 1 with a message when they did not get there.
+int tti_cli_flush(void);
+
+#endif

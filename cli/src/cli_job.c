@@ -1,0 +1,172 @@
+// trimtab run and trimtab plan.
+#include "cli_internal.h"
+#include "tt/job.h"
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LIST_MAX = 256 };
+
+typedef struct job_arguments {
+    const char *files[LIST_MAX], *overrides[LIST_MAX];
+    tt_job_source source;
+    const char *runs_dir;
+    int json, quiet, verbose;
+} job_arguments;
+
+static int
+parse(const char *command, int argc, char **argv, job_arguments *out)
+{
+    memset(out, 0, sizeof *out);
+    for (int i = 0; i < argc; i++) {
+        const char *word = argv[i];
+        int wants_value = strcmp(word, "--set") == 0 || strcmp(word, "--runs") == 0;
+        if (wants_value && i + 1 == argc)
+            return tti_cli_bad_usage(command, "%s needs a value", word);
+        if (out->source.override_count == LIST_MAX || out->source.file_count == LIST_MAX)
+            return tti_cli_bad_usage(command, "more than %d files or overrides", LIST_MAX);
+        if (strcmp(word, "--set") == 0)
+            out->overrides[out->source.override_count++] = argv[++i];
+        else if (strncmp(word, "--set=", 6) == 0)
+            out->overrides[out->source.override_count++] = word + 6;
+        else if (strcmp(word, "--runs") == 0)
+            out->runs_dir = argv[++i];
+        else if (strcmp(word, "--json") == 0)
+            out->json = 1;
+        else if (strcmp(word, "-q") == 0 || strcmp(word, "--quiet") == 0)
+            out->quiet = 1;
+        else if (strcmp(word, "-v") == 0 || strcmp(word, "--verbose") == 0)
+            out->verbose = 1;
+        else if (word[0] == '-' && word[1] != '\0')
+            return tti_cli_bad_usage(command, "unknown option '%s'", word);
+        else
+            out->files[out->source.file_count++] = word;
+    }
+    if (out->source.file_count == 0)
+        return tti_cli_bad_usage(command, "which job? name its YAML file");
+    out->source.files = out->files;
+    out->source.overrides = out->overrides;
+    return 0;
+}
+
+static int
+open_job(const job_arguments *arguments, tt_job **job)
+{
+    tt_error err = {0};
+    tt_status status = tt_job_open(&arguments->source, stderr, job, &err);
+    if (status == TT_OK)
+        return 0;
+    // The faults of a configuration were all printed already.
+    if (strstr(err.what, "errors in the configuration") == NULL)
+        tt_error_print(stderr, &err);
+    return tt_status_exit_code(status);
+}
+
+int
+tti_cli_plan(int argc, char **argv)
+{
+    static job_arguments arguments;
+    tt_job *job;
+    int code = parse("plan", argc, argv, &arguments);
+    if (code == 0)
+        code = open_job(&arguments, &job);
+    if (code != 0)
+        return code;
+    (void)(arguments.json ? tt_job_plan_json(job, stdout) : tt_job_plan_text(job, stdout));
+    tt_job_close(job);
+    return tti_cli_flush();
+}
+
+// ---- run
+// ---------------------------------------------------------------------------------------------------------------------
+
+static void
+on_interrupt(int signal_number)
+{
+    static volatile sig_atomic_t count;
+    if (++count > 1)
+        _exit(128 + signal_number); // the second one: at once
+    tt_job_interrupt();
+}
+
+static void
+print_seconds(double seconds)
+{
+    if (seconds < 60)
+        (void)printf("%.1f s", seconds);
+    else
+        (void)printf("%.0f:%02.0f", floor(seconds / 60), fmod(seconds, 60));
+}
+
+static void
+print_gain(const tt_job_result *result)
+{
+    if (!isfinite(result->untuned_seconds))
+        return;
+    double saved = result->untuned_seconds - result->train_seconds;
+    (void)printf("Without tuning this job takes ");
+    print_seconds(result->untuned_seconds);
+    (void)printf(" (measured just now): ");
+    print_seconds(fabs(saved));
+    (void)printf(" %s, %.2fx.\n", saved >= 0 ? "saved" : "lost",
+                 result->untuned_seconds / result->train_seconds);
+}
+
+static void
+print_result(const tt_job_result *result)
+{
+    static const char *const outcomes[] = {"converged", "stopped", "interrupted", "failed"};
+    (void)printf("%s (%s): loss %.4f after ", outcomes[result->outcome], result->stop_reason,
+                 result->loss);
+    print_seconds(result->train_seconds);
+    (void)printf(", %.1f epochs, %.0f examples/s.", result->epochs, result->examples_per_second);
+    for (uint32_t i = 0; i < result->test_count; i++)
+        (void)printf("%s %s %.4f", i == 0 ? "  test" : ",", result->test[i].name,
+                     result->test[i].value);
+    (void)printf("\n");
+    if (result->generations > 1)
+        (void)printf("tuning: %llu changes of setting without a pause, %.1f s spent exploring, "
+                     "%.2f s lost reconfiguring.  "
+                     "Final setting: %s/setting.yaml\n",
+                     (unsigned long long)result->generations - 1, result->explore_seconds,
+                     result->reconfigure_seconds, result->run_dir);
+    print_gain(result);
+    (void)printf("model:  %s/model.safetensors\nreport: trimtab report %s\n", result->run_dir,
+                 result->run_dir);
+}
+
+int
+tti_cli_run(int argc, char **argv)
+{
+    static job_arguments arguments;
+    static tt_job_result result;
+    tt_error err = {0};
+    tt_job *job;
+    int code = parse("run", argc, argv, &arguments);
+    if (code != 0)
+        return code;
+    tt_log_set_level(arguments.quiet     ? TT_LOG_ERROR
+                     : arguments.verbose ? TT_LOG_DEBUG
+                                         : TT_LOG_INFO);
+    code = open_job(&arguments, &job);
+    if (code != 0)
+        return code;
+    struct sigaction action = {.sa_handler = on_interrupt};
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+    tt_job_run_options options = {.runs_dir = arguments.runs_dir,
+                                  .progress = !arguments.quiet && isatty(STDERR_FILENO),
+                                  .events = !arguments.quiet};
+    tt_status status = tt_job_run(job, &options, &result, &err);
+    if (arguments.json)
+        (void)tt_job_result_json(job, &result, stdout);
+    else if (status == TT_OK)
+        print_result(&result);
+    tt_job_close(job);
+    int flushed = tti_cli_flush();
+    if (status != TT_OK)
+        return tti_cli_fail(&err);
+    return result.outcome == TT_JOB_INTERRUPTED ? 130 : flushed;
+}

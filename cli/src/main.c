@@ -1,0 +1,168 @@
+// trimtab: the program. Finds the command and hands over.
+#include "cli_internal.h"
+#include "tt/core_config.h"
+#include "tt/job.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+const tti_command tti_commands[] = {
+    {"run", "train a model, tuning while it trains",
+     "usage: trimtab run JOB.yaml [MORE.yaml ...] [--set a.b=c ...] [options]\n"
+     "\n"
+     "Trains the model that the job file describes. Later files are laid over earlier ones.\n"
+     "Progress goes to standard error, results to standard output and into runs/ID.\n"
+     "\n"
+     "  --set a.b=c    override one key, for instance --set optimizer.learning_rate=0.05\n"
+     "  --runs DIR     where the run directory is made (default: run.dir of the job, ./runs)\n"
+     "  --json         print one JSON object about the finished run on standard output\n"
+     "  -q, --quiet    no progress and no events\n"
+     "  -v, --verbose  more events\n"
+     "\n"
+     "Ctrl-C finishes the iteration, saves model and report and exits with 130; a second one\n"
+     "stops at once. Exit code 0: done; 1: the job failed; 2: the input is wrong.\n"
+     "\n"
+     "example: trimtab run configs/quickstart.yaml --set cluster.nodes=4\n",
+     tti_cli_run},
+    {"plan", "show what a job would do and what would be tuned",
+     "usage: trimtab plan JOB.yaml [MORE.yaml ...] [--set a.b=c ...] [--json]\n"
+     "\n"
+     "Reads the job and its data, checks everything, and shows the resolved job and its search\n"
+     "space: every knob with its range, where it starts, what a change of it moves, or why it is\n"
+     "fixed. Nothing is trained and nothing is written.\n"
+     "\n"
+     "  --set a.b=c    override one key\n"
+     "  --json         the same as one JSON object\n"
+     "\n"
+     "example: trimtab plan configs/a9a-logr.yaml\n",
+     tti_cli_plan},
+    {"report", "say what tuning did in a run and what it was worth",
+     "usage: trimtab report [RUN] [--all] [--json] [--runs DIR]\n"
+     "\n"
+     "RUN is a run directory, or its name below ./runs; without it the newest run there.\n"
+     "Works while the run is going on.\n"
+     "\n"
+     "  --all          every setting, decision and event, not only the last ones\n"
+     "  --json         the same as one JSON object (docs/report.md)\n"
+     "  --runs DIR     where to look for RUN (default ./runs)\n"
+     "\n"
+     "example: trimtab report\n",
+     tti_cli_report},
+    {"knobs", "list what can be tuned",
+     "usage: trimtab knobs list [PLUGIN.ttk ...] [--json]\n"
+     "\n"
+     "Lists the built-in knobs, and those of the plugins named, with kind, range, default, unit\n"
+     "and what changing them moves.\n"
+     "\n"
+     "example: trimtab knobs list\n",
+     tti_cli_knobs},
+    {"data", "generate training data",
+     "usage: trimtab data make FILE [--rows N] [--features N] [--fields N] [--seed N]\n"
+     "                         [--positive RATE] [--noise RATE] [--threads N] [--first-row N]\n"
+     "\n"
+     "Writes seeded, sparse, click-log-like data with known truth as LIBSVM text; FILE.gz is\n"
+     "compressed. The same seed gives the same bytes whatever the number of threads.\n"
+     "\n"
+     "  --rows N       rows (default 100000, up to 4294967294)\n"
+     "  --features N   width (default 100000)\n"
+     "  --fields N     non-zeros in a row (default 37)\n"
+     "  --seed N       (default 1)\n"
+     "  --positive P   share of label 1 aimed at (default 0.25)\n"
+     "  --noise P      share of labels flipped (default 0)\n"
+     "  --first-row N  begin at this row of the endless log: a test set that follows a training\n"
+     "                 set of N rows (default 0)\n"
+     "  --threads N    (default: one a processor)\n"
+     "\n"
+     "example: trimtab data make clicks.svm.gz --rows 1000000 --seed 7\n",
+     tti_cli_data},
+    {0},
+};
+
+int
+tti_cli_bad_usage(const char *command, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    (void)fprintf(stderr, "trimtab%s%s: ", command != NULL ? " " : "",
+                  command != NULL ? command : "");
+    (void)vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    if (command != NULL)
+        (void)fprintf(stderr, "; see trimtab %s --help\n", command);
+    else
+        (void)fprintf(stderr, "; see trimtab --help\n");
+    return 2;
+}
+
+int
+tti_cli_fail(const tt_error *err)
+{
+    tt_error_print(stderr, err);
+    return tt_status_exit_code(err->status);
+}
+
+int
+tti_cli_flush(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    (void)fprintf(stderr, "trimtab: cannot write to standard output: %s\n", tt_errno_text(errno));
+    return 1;
+}
+
+static void
+print_help(FILE *out)
+{
+    (void)fprintf(out,
+                  "trimtab %s: a self-tuning parameter server\n\nusage: trimtab COMMAND ...\n\n",
+                  tt_job_version());
+    for (const tti_command *command = tti_commands; command->name != NULL; command++)
+        (void)fprintf(out, "  %-8s %s\n", command->name, command->summary);
+    (void)fprintf(out,
+                  "\ntrimtab COMMAND --help tells more. trimtab --version prints the version.\n"
+                  "First steps: trimtab run configs/quickstart.yaml, then trimtab report.\n");
+}
+
+static int
+unknown_command(const char *name)
+{
+    const char *known[16] = {NULL};
+    for (size_t i = 0; tti_commands[i].name != NULL; i++)
+        known[i] = tti_commands[i].name;
+    const char *near = tt_config_nearest(name, known);
+    if (near != NULL)
+        return tti_cli_bad_usage(NULL, "unknown command '%s'; did you mean '%s'?", name, near);
+    return tti_cli_bad_usage(NULL, "unknown command '%s'", name);
+}
+
+int
+main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help(stderr);
+        return 2;
+    }
+    (void)signal(SIGPIPE,
+                 SIG_IGN); // a closed pipe is an error of one write, reported by tti_cli_flush
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        print_help(stdout);
+        return tti_cli_flush();
+    }
+    if (strcmp(name, "--version") == 0) {
+        (void)printf("trimtab %s\n", tt_job_version());
+        return tti_cli_flush();
+    }
+    for (const tti_command *command = tti_commands; command->name != NULL; command++) {
+        if (strcmp(command->name, name) != 0)
+            continue;
+        for (int i = 2; i < argc; i++)
+            if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+                (void)fputs(command->usage, stdout);
+                return tti_cli_flush();
+            }
+        return command->run(argc - 2, argv + 2);
+    }
+    return unknown_command(name);
+}

@@ -1,0 +1,89 @@
+// job: one training job, from a YAML file to a model. Reads the configuration, opens data and
+// model, builds the search space, runs servers and workers as threads, measures, tunes,
+// reconfigures, evaluates, saves.
+//
+// Caveats: one job at a time in a process (signals and the log are process-wide). One engine so
+// far: threads of this process.
+#ifndef TT_JOB_H
+#define TT_JOB_H
+
+#include "tt/core.h"
+#include "tt/knobs.h"
+
+typedef struct tt_job tt_job;
+
+typedef struct tt_job_source {
+    const char *const *files; // job files, later ones laid over earlier ones
+    size_t file_count;
+    const char *const *overrides; // "a.b=c"
+    size_t override_count;
+} tt_job_source;
+
+// Reads and checks the whole configuration and opens data, model and search space. Faults of the
+// configuration are printed to `errors`, all of them; *err then says that there were some. errors
+// TT_INVALID and the other codes of bad input
+TT_NODISCARD tt_status tt_job_open(const tt_job_source *source,
+                                   FILE *errors,
+                                   tt_job **out,
+                                   tt_error *err);
+void tt_job_close(tt_job *job);
+
+// The resolved job and its search space, for people or as one JSON object (docs/plan.md).
+tt_status tt_job_plan_text(tt_job *job, FILE *out);
+tt_status tt_job_plan_json(tt_job *job, FILE *out);
+
+typedef struct tt_job_run_options {
+    const char *runs_dir; // NULL: the job's own (run.dir, ./runs)
+    int progress;         // a progress line on standard error, redrawn (a terminal)
+    int events;           // one line an event on standard error
+    int color;
+} tt_job_run_options;
+
+typedef enum tt_job_outcome {
+    TT_JOB_CONVERGED,
+    TT_JOB_STOPPED,
+    TT_JOB_INTERRUPTED,
+    TT_JOB_FAILED
+} tt_job_outcome;
+
+typedef struct tt_job_metric {
+    const char *name;
+    double value;
+} tt_job_metric;
+
+typedef struct tt_job_result {
+    char run_id[160];
+    char run_dir[512];
+    tt_job_outcome outcome;
+    char stop_reason[320];
+    double loss, objective;
+    uint64_t iterations;
+    double epochs, train_seconds, wall_seconds, examples_per_second;
+    uint64_t generations;
+    double reconfigure_seconds, explore_seconds;
+    double untuned_seconds; // NAN: not measured
+    tt_setting setting, start_setting;
+    uint32_t final_setting_id;
+    tt_job_metric test[4];
+    uint32_t test_count;
+    // counters over all nodes, for benches
+    uint64_t frames, bytes, chunks, sleeps, pushes, batches_ready, batches_waited;
+    double staleness_mean;
+    uint64_t moving_wait_count;
+    double moving_wait_p99_s, iteration_median_s;
+    uint64_t partitions_moved;
+} tt_job_result;
+
+// Trains. A first SIGINT (tt_job_interrupt) finishes the iteration, saves and reports. Fills
+// *result as far as it got, also on failure. errors TT_DIVERGED the last good model is saved; TT_IO
+// the run directory; ...
+tt_status
+tt_job_run(tt_job *job, const tt_job_run_options *options, tt_job_result *result, tt_error *err);
+// From a signal handler: asks the running job to stop after this iteration. async-signal-safe
+void tt_job_interrupt(void);
+// One JSON object: what `trimtab run --json` prints.
+tt_status tt_job_result_json(const tt_job *job, const tt_job_result *result, FILE *out);
+
+const char *tt_job_version(void);
+
+#endif

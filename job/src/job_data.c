@@ -1,0 +1,128 @@
+// Data and model of a job, and the shape of its parameter table.
+#include "job_internal.h"
+#include <math.h>
+#include <string.h>
+
+static tt_status
+generate(tt_job *job, tt_error *err)
+{
+    const tti_spec *spec = &job->spec;
+    tt_clicklog_truth truth;
+    tt_clicklog_spec clicklog = {.row_count = (uint64_t)spec->generate_rows,
+                                 .feature_count = (uint32_t)spec->generate_features,
+                                 .field_count = (uint32_t)spec->generate_fields,
+                                 .seed = (uint64_t)spec->seed};
+    TT_TRY(tt_generate_clicklog_dataset(&clicklog, &job->train, &truth, err));
+    job->bayes_loss = truth.bayes_loss;
+    if (spec->generate_test_rows == 0)
+        return TT_OK;
+    // The test rows are those that follow the training rows: the same truth, other rows.
+    clicklog.first_row = clicklog.row_count;
+    clicklog.row_count = (uint64_t)spec->generate_test_rows;
+    return tt_generate_clicklog_dataset(&clicklog, &job->test, &truth, err);
+}
+
+static tt_status
+read_files(tt_job *job, tt_error *err)
+{
+    const tti_spec *spec = &job->spec;
+    const char *format = tti_format_names[spec->format];
+    tt_data_spec data = {.format = format,
+                         .path = spec->train,
+                         .labels = spec->labels,
+                         .feature_count = (uint32_t)spec->features,
+                         .threads = (int)spec->data_threads};
+    TT_TRY(tt_dataset_open(&data, &job->train, err));
+    if (spec->test_file == NULL)
+        return TT_OK;
+    data.path = spec->test_file;
+    data.labels = spec->test_labels;
+    data.like = job->train;
+    return tt_dataset_open(&data, &job->test, err);
+}
+
+static void
+shape_table(tt_job *job)
+{
+    const tti_spec *spec = &job->spec;
+    uint32_t rows = tt_model_rows(job->model);
+    job->table = (tt_ps_table){.kind = spec->table == TT_PS_SPARSE ? TT_PS_SPARSE : TT_PS_DENSE,
+                               .rows = rows,
+                               .width = tt_model_width(job->model),
+                               .consistency = (tt_ps_consistency)spec->consistency,
+                               .slice_count = (uint32_t)spec->slices,
+                               .optimizer = spec->optimizer == 1 ? TT_PS_ADAGRAD : TT_PS_SGD,
+                               .learning_rate = spec->learning_rate,
+                               .schedule = (tt_ps_schedule)spec->schedule,
+                               .decay = spec->decay,
+                               .epsilon = spec->epsilon,
+                               .averaging = spec->averaging};
+    // At least 32, so that the number of partitions is the same for any small number of nodes. In
+    // place there is nothing to place: one partition.
+    uint32_t servers_max = TT_MAX(job->node_count - 1, 8u);
+    job->table.partition_count =
+        spec->driver == TTI_DRIVER_IN_PLACE && job->table.kind == TT_PS_DENSE
+            ? 1
+            : tt_ps_partition_count_for(rows, servers_max);
+    if (spec->driver == TTI_DRIVER_IN_PLACE && spec->consistency == TT_PS_BSP)
+        job->table.partition_count = 1;
+}
+
+static tt_status
+check_rows(const tt_job *job, tt_error *err)
+{
+    uint64_t rows = job->train->row_count;
+    if (job->spec.consistency == TT_PS_BSP && rows < (uint64_t)job->spec.slices)
+        return tt_error_set(err, TT_INVALID, job->spec.train, "lower bsp_slices",
+                            "%llu rows cannot be dealt to %lld slices", (unsigned long long)rows,
+                            (long long)job->spec.slices);
+    return TT_OK;
+}
+
+static uint32_t
+shard_count(const tt_job *job)
+{
+    uint64_t rows = job->train->row_count;
+    uint64_t shards =
+        job->spec.shards > 0 ? (uint64_t)job->spec.shards : TT_MIN(96u, rows / 16 + 1);
+    shards = TT_MIN(shards, rows);
+    uint64_t slices = (uint64_t)job->spec.slices;
+    if (job->spec.consistency == TT_PS_BSP) // every slice has the same number of shards
+        shards = TT_MAX(shards / slices, 1u) * slices;
+    return (uint32_t)shards;
+}
+
+tt_status
+tti_job_data(tt_job *job, tt_error *err)
+{
+    const tti_spec *spec = &job->spec;
+    job->bayes_loss = NAN;
+    TT_TRY(spec->format == TTI_FORMAT_CLICKLOG ? generate(job, err) : read_files(job, err));
+    TT_TRY(check_rows(job, err));
+    tt_model_config model = {.kind = tti_model_names[spec->model],
+                             .l2 = spec->l2,
+                             .bias = spec->bias,
+                             .pull = spec->table == TT_PS_SPARSE ? TT_MODEL_PULL_KEYED : spec->pull,
+                             .batch_hint = (uint32_t)spec->batch_size};
+    tt_status status = tt_model_open(&model, job->train, &job->model, err);
+    if (status != TT_OK) {
+        if (err != NULL && err->where[0] == '\0' && spec->train != NULL)
+            (void)snprintf(err->where, sizeof err->where, "%.300s", spec->train);
+        return status;
+    }
+    shape_table(job);
+    return tt_shards_open(job->train, shard_count(job), (uint64_t)spec->seed, &job->shards, err);
+}
+
+uint32_t
+tti_job_slice_rows(const tt_job *job, uint32_t slice)
+{
+    uint32_t batch = (uint32_t)job->spec.batch_size, slices = (uint32_t)job->spec.slices;
+    return batch / slices + (slice < batch % slices);
+}
+
+double
+tti_job_epoch_iterations(const tt_job *job)
+{
+    return TT_MAX((double)job->train->row_count / (double)job->spec.batch_size, 1.0);
+}

@@ -1,0 +1,87 @@
+// The inside of a job: its specification and what is opened from it.
+#ifndef TTI_JOB_INTERNAL_H
+#define TTI_JOB_INTERNAL_H
+
+#include "tt/core_config.h"
+#include "tt/estimator.h"
+#include "tt/job.h"
+#include "tt/ps.h"
+#include "tt/reconfig.h"
+#include "tt/tuner.h"
+#include "tt/workloads.h"
+
+enum { TTI_DRIVER_MESSAGES, TTI_DRIVER_IN_PLACE };
+enum { TTI_FORMAT_LIBSVM, TTI_FORMAT_IDX, TTI_FORMAT_CLICKLOG };
+
+// What the job file says, field by field (job_keys.c has the table).
+typedef struct tti_spec {
+    const char *name;
+    int64_t seed;
+    int format;
+    const char *train, *labels;
+    const char *test_file, *test_labels;
+    int64_t features, shards, data_threads;
+    int64_t generate_rows, generate_features, generate_fields, generate_test_rows;
+    int model;
+    double l2;
+    int bias, pull, table;
+    int optimizer;
+    double learning_rate, epsilon, decay;
+    int schedule, averaging;
+    int64_t batch_size;
+    double stop_loss, stop_objective, stop_epochs, stop_time;
+    int engine, driver;
+    int64_t nodes;
+    int consistency;
+    int64_t slices;
+    const tt_config_node *setting, *knobs;
+    int tuner_enabled, tuner_model, tuner_compare;
+    int64_t initial_settings, window;
+    double guard;
+    const tt_config_node *script;
+    const char *runs_dir;
+} tti_spec;
+
+// One scripted change: at this iteration (BSP: round) go to this setting.
+typedef struct tti_script_step {
+    uint64_t iteration;
+    tt_setting setting;
+} tti_script_step;
+
+enum { TTI_SCRIPT_MAX = 4096 };
+
+struct tt_job {
+    tt_config *config;
+    tti_spec spec;
+    char name[96];
+    tt_knob_registry *registry;
+    tt_space space;
+    tti_script_step *script;
+    uint32_t script_count;
+    tt_dataset *train, *test;
+    double bayes_loss; // of generated data, NAN otherwise
+    tt_model *model;
+    tt_shards *shards;
+    tt_ps_table table;
+    uint32_t node_count;
+};
+
+// job_keys.c
+extern const tt_config_key tti_job_keys[];
+extern const size_t tti_job_key_count;
+extern const char *const tti_consistency_names[],
+    *const tti_driver_names[], *const tti_optimizer_names[], *const tti_model_names[],
+                                                                 *const tti_format_names[];
+// job_space.c: the search space of this job; complains in the configuration.
+tt_status tti_job_space(tt_job *job, tt_error *err);
+// job_data.c
+tt_status tti_job_data(tt_job *job, tt_error *err);
+// Iterations (minibatches) in one epoch.
+double tti_job_epoch_iterations(const tt_job *job);
+uint32_t tti_job_slice_rows(const tt_job *job, uint32_t slice);
+
+// model_file.c: name -> float32 tensor of rows x width (or rows when width is 1), as safetensors,
+// written atomically.
+tt_status tti_model_save(const char *path, const tt_job *job, const float *params, tt_error *err);
+
+#endif

@@ -1,0 +1,164 @@
+// Opening a job: configuration, checks across keys, search space, data, model.
+#include "job_internal.h"
+#include <string.h>
+
+static void
+name_job(tt_job *job, const tt_job_source *source)
+{
+    const char *name = job->spec.name;
+    char stem[96] = "job";
+    if (name == NULL && source->file_count > 0) {
+        const char *path = source->files[0], *slash = strrchr(path, '/');
+        (void)snprintf(stem, sizeof stem, "%s", slash != NULL ? slash + 1 : path);
+        char *dot = strrchr(stem, '.');
+        if (dot != NULL && dot != stem)
+            *dot = '\0';
+        name = stem;
+    }
+    (void)snprintf(job->name, sizeof job->name, "%s", name != NULL ? name : "job");
+    // The name becomes part of a directory's name.
+    for (char *c = job->name; *c != '\0'; c++)
+        if (*c == '/' || (unsigned char)*c <= ' ')
+            *c = '-';
+}
+
+static void
+need(tt_job *job, const char *path, const char *value, const char *format)
+{
+    if (value == NULL)
+        tt_config_complain_key(job->config, path, NULL, "'%s' is needed with data.format %s", path,
+                               format);
+}
+
+static void
+check_data(tt_job *job)
+{
+    tti_spec *spec = &job->spec;
+    int clicklog = spec->format == TTI_FORMAT_CLICKLOG;
+    if (spec->format == TTI_FORMAT_LIBSVM || spec->format == TTI_FORMAT_IDX)
+        need(job, "data.train", spec->train, tti_format_names[spec->format]);
+    if (spec->format == TTI_FORMAT_IDX) {
+        need(job, "data.labels", spec->labels, "idx");
+        if (spec->test_file != NULL)
+            need(job, "data.test.labels", spec->test_labels, "idx");
+    }
+    static const char *const generated[] = {"data.rows", "data.columns", "data.fields",
+                                            "data.test.rows"};
+    for (size_t i = 0; !clicklog && spec->format >= 0 && i < TT_COUNT_OF(generated); i++)
+        if (tt_config_given(job->config, generated[i]))
+            tt_config_complain_key(job->config, generated[i],
+                                   "take the line out, or set data.format: clicklog",
+                                   "'%s' is for generated data only", generated[i]);
+    if (clicklog && spec->train != NULL)
+        tt_config_complain_key(job->config, "data.train",
+                               "use data.format: libsvm to read the file",
+                               "clicklog data is generated, not read");
+    if (clicklog && spec->generate_fields > spec->generate_features)
+        tt_config_complain_key(
+            job->config, "data.fields", NULL, "a row cannot have %lld non-zeros of %lld features",
+            (long long)spec->generate_fields, (long long)spec->generate_features);
+}
+
+static void
+check_cluster(tt_job *job)
+{
+    tti_spec *spec = &job->spec;
+    if (spec->driver == TTI_DRIVER_MESSAGES && spec->nodes < 2)
+        tt_config_complain_key(
+            job->config, "cluster.nodes", "set nodes to 2 or more, or cluster.driver: in_place",
+            "driver messages needs a server and a worker, that is 2 nodes, not %lld",
+            (long long)spec->nodes);
+    if (spec->consistency == TT_PS_BSP && spec->batch_size < spec->slices)
+        tt_config_complain_key(job->config, "optimizer.batch_size",
+                               "raise batch_size or lower bsp_slices",
+                               "a round of %lld examples cannot be cut into %lld slices",
+                               (long long)spec->batch_size, (long long)spec->slices);
+    if (spec->model == 2 && spec->driver == TTI_DRIVER_IN_PLACE && spec->table == TT_PS_SPARSE)
+        tt_config_complain_key(job->config, "model.table", "set model.table: dense",
+                               "softmax in place needs a dense table");
+    if (spec->table == TT_PS_SPARSE && spec->pull == TT_MODEL_PULL_WHOLE)
+        tt_config_complain_key(job->config, "model.pull", "set model.pull: keyed",
+                               "a sparse table cannot be pulled whole");
+    if (spec->script != NULL && spec->tuner_enabled &&
+        tt_config_given(job->config, "tuner.enabled"))
+        tt_config_complain_key(job->config, "tuner.script", "set tuner.enabled: off",
+                               "a script and the tuner exclude each other");
+    if (spec->schedule != TT_PS_CONSTANT && spec->decay == 0)
+        tt_config_complain_key(job->config, "optimizer.schedule",
+                               "set optimizer.decay, for instance 1e-3",
+                               "a schedule without decay is constant");
+    if (spec->script != NULL)
+        spec->tuner_enabled = 0;
+}
+
+static void
+check_stop(tt_job *job)
+{
+    tti_spec *spec = &job->spec;
+    int target = spec->stop_loss == spec->stop_loss || spec->stop_objective == spec->stop_objective;
+    if (spec->stop_loss == spec->stop_loss && spec->stop_objective == spec->stop_objective)
+        tt_config_complain_key(job->config, "stop.objective", "keep one of them",
+                               "stop.loss and stop.objective exclude each other");
+    // Something must end every job: 100 epochs, or 1,000 as a backstop behind a target or a time.
+    if (spec->stop_epochs != spec->stop_epochs)
+        spec->stop_epochs = target || spec->stop_time == spec->stop_time ? 1000 : 100;
+}
+
+static tt_status
+read_configuration(tt_job *job, const tt_job_source *source, FILE *errors, tt_error *err)
+{
+    for (size_t i = 0; i < source->file_count; i++)
+        (void)tt_config_load_file(job->config, source->files[i], NULL); // faults are in the list
+    if (tt_config_error_count(job->config) == 0) {
+        for (size_t i = 0; i < source->override_count; i++)
+            (void)tt_config_override(job->config, source->overrides[i], NULL);
+        (void)tt_config_read(job->config, tti_job_keys, tti_job_key_count, &job->spec);
+        name_job(job, source);
+        job->node_count = (uint32_t)job->spec.nodes;
+        check_data(job);
+        check_cluster(job);
+        check_stop(job);
+        if (job->node_count > 1 || job->spec.driver == TTI_DRIVER_IN_PLACE)
+            TT_TRY(tti_job_space(job, err));
+    }
+    if (tt_config_error_count(job->config) == 0)
+        return TT_OK;
+    tt_config_errors_print(job->config, errors);
+    return tt_error_set(err, TT_INVALID, NULL, NULL, "%zu errors in the configuration",
+                        tt_config_error_count(job->config));
+}
+
+tt_status
+tt_job_open(const tt_job_source *source, FILE *errors, tt_job **out, tt_error *err)
+{
+    *out = NULL;
+    tt_job *job = tt_mem_zalloc(1, sizeof *job);
+    if (job == NULL)
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for a job");
+    tt_status status = tt_config_open(&job->config, err);
+    if (status == TT_OK)
+        status = read_configuration(job, source, errors, err);
+    if (status == TT_OK)
+        status = tti_job_data(job, err);
+    if (status != TT_OK) {
+        tt_job_close(job);
+        return status;
+    }
+    *out = job;
+    return TT_OK;
+}
+
+void
+tt_job_close(tt_job *job)
+{
+    if (job == NULL)
+        return;
+    tt_shards_close(job->shards);
+    tt_model_close(job->model);
+    tt_dataset_close(job->test);
+    tt_dataset_close(job->train);
+    tt_mem_free(job->script);
+    tt_knob_registry_close(job->registry);
+    tt_config_close(job->config);
+    tt_mem_free(job);
+}

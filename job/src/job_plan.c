@@ -1,0 +1,169 @@
+// The resolved job and its search space, without running anything.
+#include "job_internal.h"
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+static const char *
+effect_text(const tt_knob *knob)
+{
+    switch (knob->effect & (TT_KNOB_MOVES_DATA | TT_KNOB_MOVES_MODEL)) {
+    case TT_KNOB_MOVES_DATA:
+        return "moves data";
+    case TT_KNOB_MOVES_MODEL:
+        return "moves parameters";
+    case TT_KNOB_MOVES_DATA | TT_KNOB_MOVES_MODEL:
+        return "moves parameters and data";
+    default:
+        return "setting only";
+    }
+}
+
+static void
+print_knob(FILE *out, const tt_space_knob *knob)
+{
+    char start[48], low[48], high[48], range[112];
+    (void)tt_space_format(knob, knob->start, start, sizeof start);
+    (void)tt_space_format(knob, knob->min, low, sizeof low);
+    (void)tt_space_format(knob, knob->max, high, sizeof high);
+    if (knob->fixed) {
+        (void)fprintf(out, "  %-17s fixed %-22s %s\n", knob->knob->id, start, knob->reason);
+        return;
+    }
+    (void)snprintf(range, sizeof range, "%s .. %s", low, high);
+    (void)fprintf(out, "  %-17s %-28s start %-14s %s\n", knob->knob->id, range, start,
+                  effect_text(knob->knob));
+}
+
+static void
+print_data(const tt_job *job, FILE *out)
+{
+    const tti_spec *spec = &job->spec;
+    double bytes = job->train->layout == TT_DATA_SPARSE
+                       ? (double)job->train->nonzero_count * (job->train->value != NULL ? 8 : 4)
+                   : job->train->layout == TT_DATA_DENSE_U8
+                       ? (double)job->train->nonzero_count
+                       : 4.0 * (double)job->train->nonzero_count;
+    (void)fprintf(out, "data          %llu train rows", (unsigned long long)job->train->row_count);
+    if (job->test != NULL)
+        (void)fprintf(out, ", %llu test rows", (unsigned long long)job->test->row_count);
+    (void)fprintf(out, " (%s%s%s), %.1f non-zeros a row, %.0f MB, %u shards\n",
+                  tti_format_names[spec->format], spec->train != NULL ? ", " : "",
+                  spec->train != NULL ? spec->train : "",
+                  (double)job->train->nonzero_count / (double)job->train->row_count, bytes / 1e6,
+                  tt_shards_count(job->shards));
+    if (isfinite(job->bayes_loss))
+        (void)fprintf(out,
+                      "              generated; no model can have a mean loss below about %.4f on "
+                      "fresh rows\n",
+                      job->bayes_loss);
+}
+
+static void
+print_end(const tt_job *job, FILE *out)
+{
+    const tti_spec *spec = &job->spec;
+    (void)fprintf(out, "end           ");
+    if (isfinite(spec->stop_loss))
+        (void)fprintf(out, "training loss <= %g, or ", spec->stop_loss);
+    if (isfinite(spec->stop_objective))
+        (void)fprintf(out, "objective <= %g, or ", spec->stop_objective);
+    if (isfinite(spec->stop_time))
+        (void)fprintf(out, "%g s, or ", spec->stop_time);
+    (void)fprintf(out, "%g epochs\n", spec->stop_epochs);
+}
+
+static void
+print_space(const tt_job *job, FILE *out)
+{
+    const tti_spec *spec = &job->spec;
+    uint32_t free_knobs = tt_space_free_count(&job->space);
+    if (job->script_count > 0)
+        (void)fprintf(out, "tuning        off: a script of %u settings\n", job->script_count);
+    else if (!spec->tuner_enabled || free_knobs == 0)
+        (void)fprintf(out, "tuning        off%s\n", free_knobs == 0 ? ": every knob is fixed" : "");
+    else
+        (void)fprintf(out, "tuning        %u knobs, about %.1e settings; starts cold\n", free_knobs,
+                      exp(tt_space_log_size(&job->space)));
+    for (uint32_t k = 0; k < job->space.count; k++)
+        if (!job->space.knob[k].absent)
+            print_knob(out, &job->space.knob[k]);
+    for (uint32_t k = 0; k < job->space.count; k++)
+        if (job->space.knob[k].absent)
+            (void)fprintf(out, "  %-17s not in this job: %s\n", job->space.knob[k].knob->id,
+                          job->space.knob[k].reason);
+}
+
+tt_status
+tt_job_plan_text(tt_job *job, FILE *out)
+{
+    const tti_spec *spec = &job->spec;
+    (void)fprintf(out, "%s   %s, %u features", job->name, tti_model_names[spec->model],
+                  job->train->feature_count);
+    if (job->train->class_count > 2)
+        (void)fprintf(out, ", %u classes", job->train->class_count);
+    (void)fprintf(out, ", l2 %g%s\n", spec->l2, spec->bias ? ", bias" : "");
+    print_data(job, out);
+    (void)fprintf(out,
+                  "parameters    %llu x %u floats in %u partitions, %s table, workers pull %s\n",
+                  (unsigned long long)job->table.rows, job->table.width, job->table.partition_count,
+                  job->table.kind == TT_PS_SPARSE ? "sparse" : "dense",
+                  tt_model_keyed(job->model) ? "the rows a batch touches" : "the whole table");
+    (void)fprintf(out, "optimizer     %s, learning rate %g, %lld examples a %s%s\n",
+                  tti_optimizer_names[spec->optimizer], spec->learning_rate,
+                  (long long)spec->batch_size, spec->consistency == TT_PS_BSP ? "round" : "push",
+                  spec->averaging ? ", averaged iterates" : "");
+    (void)fprintf(
+        out, "cluster       %u nodes as threads on this machine (%d processors), driver %s, %s\n",
+        job->node_count, tt_thread_processor_count(), tti_driver_names[spec->driver],
+        tti_consistency_names[spec->consistency]);
+    print_end(job, out);
+    print_space(job, out);
+    return ferror(out) ? TT_IO : TT_OK;
+}
+
+static json_t *
+number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *
+knob_json(const tt_space_knob *knob)
+{
+    char start[64], low[64], high[64];
+    return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:s, s:s, s:s}", "id", knob->knob->id, "min",
+                     tt_space_format(knob, knob->min, low, sizeof low), "max",
+                     tt_space_format(knob, knob->max, high, sizeof high), "start",
+                     tt_space_format(knob, knob->start, start, sizeof start), "fixed", knob->fixed,
+                     "absent", knob->absent, "scale", knob->log_scale ? "log2" : "linear", "effect",
+                     effect_text(knob->knob), "reason", knob->reason);
+}
+
+tt_status
+tt_job_plan_json(tt_job *job, FILE *out)
+{
+    const tti_spec *spec = &job->spec;
+    json_t *knobs = json_array();
+    for (uint32_t k = 0; k < job->space.count; k++)
+        (void)json_array_append_new(knobs, knob_json(&job->space.knob[k]));
+    json_t *object = json_pack(
+        "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:b, s:i, s:o, "
+        "s:o}",
+        "job", job->name, "model", tti_model_names[spec->model], "rows",
+        (json_int_t)job->train->row_count, "test_rows",
+        (json_int_t)(job->test != NULL ? job->test->row_count : 0), "features",
+        (json_int_t)job->train->feature_count, "classes", (json_int_t)job->train->class_count,
+        "partitions", (json_int_t)job->table.partition_count, "driver",
+        tti_driver_names[spec->driver], "consistency", tti_consistency_names[spec->consistency],
+        "nodes", (int)job->node_count, "stop_loss", number(spec->stop_loss), "stop_objective",
+        number(spec->stop_objective), "max_epochs", number(spec->stop_epochs), "max_time",
+        number(spec->stop_time), "tuned", spec->tuner_enabled, "free_knobs",
+        (int)tt_space_free_count(&job->space), "log_settings",
+        number(tt_space_log_size(&job->space)), "knobs", knobs);
+    if (object == NULL)
+        return TT_NOMEM;
+    int failed = json_dumpf(object, out, JSON_INDENT(2)) != 0 || fputc('\n', out) == EOF;
+    json_decref(object);
+    return failed ? TT_IO : TT_OK;
+}

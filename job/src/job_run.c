@@ -1,0 +1,314 @@
+// Running a job from its run directory to its result: train, save, compare, say what happened.
+#include "run_record.h"
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *
+tt_job_version(void)
+{
+    return TT_VERSION;
+}
+
+void
+tt_job_interrupt(void)
+{
+    tti_interrupted++;
+}
+
+static const char *
+outcome_name(tt_job_outcome outcome)
+{
+    static const char *const names[] = {"converged", "stopped", "stopped", "failed"};
+    return names[outcome];
+}
+
+static int
+by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void
+add_node_counters(const tti_training *tr, tt_job_result *result)
+{
+    tti_runtime *rt = tr->rt;
+    static uint64_t waits[TT_PS_WAITS_MAX];
+    double *all = tt_mem_zalloc((size_t)rt->node_count * TT_PS_WAITS_MAX, sizeof *all);
+    size_t count = 0;
+    for (uint32_t n = 0; n < rt->node_count; n++) {
+        tti_node *node = &rt->nodes[n];
+        result->batches_ready += node->batches_ready;
+        result->batches_waited += node->batches_waited;
+        if (rt->mesh == NULL)
+            continue;
+        tt_mesh_counters mesh;
+        tt_ps_client_counters client;
+        tt_mesh_counters_read(rt->mesh, n, &mesh);
+        tt_ps_client_counters_read(node->client, &client);
+        result->frames += mesh.frames;
+        result->bytes += mesh.bytes;
+        result->chunks += mesh.chunks;
+        result->sleeps += mesh.sleeps;
+        result->pushes += client.pushes;
+        result->moving_wait_count += client.moving_wait_count;
+        uint32_t kept = tt_ps_client_waits(node->client, waits);
+        for (uint32_t i = 0; all != NULL && i < kept; i++)
+            all[count++] = (double)waits[i] * 1e-9;
+    }
+    if (count > 0) {
+        qsort(all, count, sizeof *all, by_value);
+        result->moving_wait_p99_s = all[(size_t)(0.99 * (double)(count - 1))];
+    }
+    tt_mem_free(all);
+}
+
+static void
+fill_result(tti_training *tr, tt_job_result *result)
+{
+    const tt_job *job = tr->job;
+    result->outcome = tr->outcome;
+    (void)snprintf(result->stop_reason, sizeof result->stop_reason, "%s", tr->stop_reason);
+    result->loss = tr->metrics.loss;
+    result->objective = tr->metrics.objective;
+    result->iterations = tr->iterations;
+    result->epochs = tti_training_epochs(tr);
+    result->train_seconds = tr->train_seconds;
+    result->examples_per_second =
+        result->epochs * (double)job->train->row_count / fmax(tr->train_seconds, 1e-9);
+    result->generations = tr->rt->newest->view->generation;
+    result->reconfigure_seconds = tr->reconfigure_s;
+    result->setting = tr->setting;
+    result->final_setting_id = tr->setting_id;
+    tt_space_start(&job->space, &result->start_setting);
+    result->staleness_mean = tr->staleness_sum / fmax((double)tr->iterations, 1);
+    result->partitions_moved = tr->partitions_moved;
+    if (tr->tuner != NULL) {
+        tt_tuner_summary summary;
+        tt_tuner_summarize(tr->tuner, &summary);
+        result->explore_seconds = tr->tuned ? summary.explore_s : 0;
+    }
+    if (tr->iteration_time_count > 0) {
+        qsort(tr->iteration_times, tr->iteration_time_count, sizeof(double), by_value);
+        result->iteration_median_s = tr->iteration_times[tr->iteration_time_count / 2];
+    }
+    add_node_counters(tr, result);
+}
+
+static void
+add_test(tt_job_result *result, const char *name, double value)
+{
+    if (isfinite(value))
+        result->test[result->test_count++] = (tt_job_metric){name, value};
+}
+
+static tt_status
+evaluate_test(
+    const tt_job *job, const float *model, tt_store *store, tt_job_result *result, tt_error *err)
+{
+    tt_model_metrics metrics;
+    result->test_count = 0;
+    if (job->test == NULL)
+        return TT_OK;
+    TT_TRY(tt_model_evaluate(job->model, job->test, model, tt_thread_processor_count(), &metrics,
+                             err));
+    add_test(result, "loss", metrics.loss);
+    add_test(result, "accuracy", metrics.accuracy);
+    add_test(result, "auc", metrics.auc);
+    for (uint32_t i = 0; store != NULL && i < result->test_count; i++)
+        TT_TRY(tt_store_put_metric(store, result->test[i].name, result->test[i].value, err));
+    return TT_OK;
+}
+
+static tt_status
+save(tti_training *tr, tt_job_result *result, tt_error *err)
+{
+    char path[600];
+    (void)snprintf(path, sizeof path, "%s/model.safetensors", result->run_dir);
+    const float *model = tr->outcome == TT_JOB_FAILED ? tr->good_model : tr->model;
+    TT_TRY(tti_model_save(path, tr->job, model, err));
+    return evaluate_test(tr->job, model, tr->store, result, err);
+}
+
+static tt_status
+diverged(const tti_training *tr, tt_error *err)
+{
+    char advice[320];
+    (void)snprintf(advice, sizeof advice,
+                   "the model before it (iteration %llu, loss %.4g) is saved; try a learning rate "
+                   "10 to 100 times smaller",
+                   (unsigned long long)tr->good_iteration, tr->good_loss);
+    return tt_error_set(err, TT_DIVERGED, "stopped", advice, "%s", tr->stop_reason);
+}
+
+// Trains once; result and model are filled as far as it got.
+static tt_status
+train(tt_job *job,
+      const tt_job_run_options *options,
+      int tuned,
+      tt_store *store,
+      tt_job_result *result,
+      tt_error *err)
+{
+    tti_training *tr = tt_mem_zalloc(1, sizeof *tr);
+    if (tr == NULL)
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory to train");
+    tt_status status = tti_training_open(tr, job, options, tuned, store, err);
+    if (status == TT_OK)
+        status = tti_training_run(tr, err);
+    if (tr->rt != NULL)
+        fill_result(tr, result);
+    if (status == TT_OK && store != NULL)
+        status = save(tr, result, err);
+    if (status == TT_OK && tr->outcome == TT_JOB_FAILED)
+        status = diverged(tr, err);
+    if (status != TT_OK && store != NULL)
+        result->outcome = TT_JOB_FAILED;
+    if (store != NULL && tr->rt != NULL) {
+        tt_error second = {0};
+        if (tr->store != NULL && tt_store_in_transaction(store) &&
+            tt_store_commit(store, &second) != TT_OK)
+            tti_record_failed(tr, &second);
+        if (tti_run_update(store, job, result, outcome_name(result->outcome), tr->setting_id,
+                           &second) != TT_OK &&
+            status == TT_OK) {
+            *err = second;
+            status = second.status;
+        }
+    }
+    tti_training_close(tr);
+    tt_mem_free(tr);
+    return status;
+}
+
+// The same job at its start setting throughout: what tuning is measured against.
+static tt_status
+compare(tt_job *job,
+        const tt_job_run_options *options,
+        tt_store *store,
+        tt_job_result *result,
+        tt_error *err)
+{
+    tt_job_result untuned = {0};
+    tt_job_run_options quiet = *options;
+    quiet.events = 0;
+    if (options->events)
+        (void)fprintf(
+            stderr, "now once more at the start setting, untuned, to see what tuning was worth\n");
+    TT_TRY(train(job, &quiet, 0, NULL, &untuned, err));
+    if (untuned.outcome != result->outcome)
+        return TT_OK; // one of them did not get there: no comparison
+    result->untuned_seconds = untuned.train_seconds;
+    return tti_run_update(store, job, result, outcome_name(result->outcome),
+                          result->final_setting_id, err);
+}
+
+tt_status
+tt_job_run(tt_job *job, const tt_job_run_options *options, tt_job_result *result, tt_error *err)
+{
+    *result = (tt_job_result){
+        .untuned_seconds = NAN, .loss = NAN, .objective = NAN, .outcome = TT_JOB_FAILED};
+    const char *runs_dir = options->runs_dir != NULL ? options->runs_dir : job->spec.runs_dir;
+    tt_store *store = NULL;
+    tt_clock clock = tt_clock_monotonic();
+    uint64_t begin = tt_clock_now(&clock);
+    tti_interrupted = 0;
+    tt_status status = tti_run_begin(job, runs_dir, result, &store, err);
+    if (status == TT_OK && options->events)
+        (void)fprintf(stderr, "run %s   (%s)\n", result->run_id, result->run_dir);
+    if (status == TT_OK)
+        status = train(job, options, 1, store, result, err);
+    if (status == TT_OK)
+        status = tti_run_write_setting(job, result, err);
+    if (status == TT_OK && job->spec.tuner_compare && job->spec.tuner_enabled &&
+        result->outcome != TT_JOB_INTERRUPTED)
+        status = compare(job, options, store, result, err);
+    result->wall_seconds = (double)(tt_clock_now(&clock) - begin) * 1e-9;
+    tt_error closing = {0};
+    if (store != NULL && tt_store_close(store, &closing) != TT_OK && status == TT_OK) {
+        *err = closing;
+        status = closing.status;
+    }
+    return status;
+}
+
+// ---- the result as JSON
+// ------------------------------------------------------------------------------------------------------
+
+static json_t *
+number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *
+setting_json(const tt_job *job, const tt_setting *setting)
+{
+    json_t *object = json_object();
+    for (uint32_t k = 0; k < job->space.count && k < setting->count; k++) {
+        const tt_space_knob *knob = &job->space.knob[k];
+        if (knob->absent)
+            continue;
+        double value = setting->value[k];
+        json_t *item = NULL;
+        switch (knob->knob->kind) {
+        case TT_KNOB_BOOL:
+            item = json_boolean(value != 0);
+            break;
+        case TT_KNOB_INT:
+            item = json_integer((json_int_t)value);
+            break;
+        case TT_KNOB_REAL:
+            item = number(value);
+            break;
+        case TT_KNOB_ENUM:
+            item = json_string(knob->knob->values[(size_t)value]);
+            break;
+        }
+        (void)json_object_set_new(object, knob->knob->id, item);
+    }
+    return object;
+}
+
+static json_t *
+counters_json(const tt_job_result *result)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:o, s:I}", "frames",
+                     (json_int_t)result->frames, "bytes", (json_int_t)result->bytes, "chunks",
+                     (json_int_t)result->chunks, "sleeps", (json_int_t)result->sleeps, "pushes",
+                     (json_int_t)result->pushes, "batches_ready", (json_int_t)result->batches_ready,
+                     "batches_waited", (json_int_t)result->batches_waited, "staleness_mean",
+                     number(result->staleness_mean), "moving_waits",
+                     (json_int_t)result->moving_wait_count, "moving_wait_p99_s",
+                     number(result->moving_wait_p99_s), "iteration_median_s",
+                     number(result->iteration_median_s), "partitions_moved",
+                     (json_int_t)result->partitions_moved);
+}
+
+tt_status
+tt_job_result_json(const tt_job *job, const tt_job_result *result, FILE *out)
+{
+    json_t *test = json_object();
+    for (uint32_t i = 0; i < result->test_count; i++)
+        (void)json_object_set_new(test, result->test[i].name, number(result->test[i].value));
+    json_t *object = json_pack(
+        "{s:s, s:s, s:s, s:s, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, "
+        "s:o, s:o}",
+        "run", result->run_id, "run_dir", result->run_dir, "status", outcome_name(result->outcome),
+        "stop_reason", result->stop_reason, "loss", number(result->loss), "objective",
+        number(result->objective), "iterations", (json_int_t)result->iterations, "epochs",
+        number(result->epochs), "train_seconds", number(result->train_seconds), "wall_seconds",
+        number(result->wall_seconds), "examples_per_second", number(result->examples_per_second),
+        "generations", (json_int_t)result->generations, "reconfigure_seconds",
+        number(result->reconfigure_seconds), "explore_seconds", number(result->explore_seconds),
+        "untuned_seconds", number(result->untuned_seconds), "setting",
+        setting_json(job, &result->setting), "start_setting",
+        setting_json(job, &result->start_setting), "test", test, "counters", counters_json(result));
+    if (object == NULL)
+        return TT_NOMEM;
+    int failed = json_dumpf(object, out, JSON_INDENT(2)) != 0 || fputc('\n', out) == EOF;
+    json_decref(object);
+    return failed ? TT_IO : TT_OK;
+}

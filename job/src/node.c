@@ -1,0 +1,156 @@
+// A node: one thread that is a server or a worker and changes role at iteration boundaries.
+#include "runtime.h"
+
+enum { SERVE_LIMIT = 64, TICK_NS = 2000000 };
+
+int
+tti_stopping(const tti_runtime *rt)
+{
+    return tt_load_acquire(&rt->stop); // released in tti_runtime_stop
+}
+
+static void
+on_frame(void *self, const tt_frame *frame, const uint8_t *payload)
+{
+    tti_node *node = self;
+    switch ((tt_frame_kind)frame->kind) {
+    case TT_FRAME_PULL_REPLY:
+    case TT_FRAME_PUSH_ACK:
+    case TT_FRAME_MOVED:
+        tt_ps_client_receive(node->client, frame, payload);
+        break;
+    default:
+        tt_ps_server_receive(node->server, frame, payload);
+        break;
+    }
+}
+
+void
+tti_node_serve(tti_node *node, uint64_t timeout_ns)
+{
+    tti_runtime *rt = node->rt;
+    int moving = tt_ps_server_moving(node->server) > 0;
+    if (moving || !tt_ps_client_done(node->client))
+        tt_ps_client_time(node->client, tt_clock_now(&rt->clock));
+    uint32_t handled = tt_mesh_receive(rt->mesh, node->index, SERVE_LIMIT, on_frame, node);
+    int more = moving && tt_ps_server_background(node->server);
+    if (handled > 0 || more) {
+        tt_mesh_flush(rt->mesh, node->index);
+        return;
+    }
+    if (timeout_ns == 0)
+        return;
+    tt_mesh_wait(rt->mesh, node->index, moving ? TICK_NS : timeout_ns);
+    if (moving)
+        tt_ps_server_tick(node->server);
+}
+
+// Commits the knobs that differ, on this thread.
+static void
+apply_setting(tti_node *node, const tt_setting *setting)
+{
+    tt_error err = {0};
+    if (tt_knob_set_prepare(node->knobs, setting, &err) == TT_OK)
+        tt_knob_set_commit(node->knobs);
+    else // the master's instance accepted it, so this is memory: go on as before, and say so
+        tt_log(TT_LOG_WARN, "node %u keeps its setting: %s", node->index, err.what);
+}
+
+static void
+change_role(tti_node *node)
+{
+    int works = node->adopted->view->is_worker[node->index];
+    if (node->working && !works) {
+        tti_worker_retire(node);
+        node->working = 0;
+    } else if (!node->working && works &&
+               (node->server == NULL || tt_ps_server_held(node->server) == 0)) {
+        // A server that becomes a worker does so when everything it gave away has arrived.
+        tti_worker_join(node);
+        node->working = 1;
+    }
+    tt_store_relaxed(&node->working_seen, (uint32_t)node->working);
+}
+
+void
+tti_node_adopt(tti_node *node)
+{
+    const tti_generation *newest =
+        tt_load_acquire(&node->rt->current); // released in tti_runtime_publish
+    // Under BSP a worker changes over at the round that the generation names.
+    int due = newest != node->adopted &&
+              (!node->working || tti_worker_next_round(node) >= newest->view->effective_round);
+    if (due) {
+        tti_worker_rewind(node);
+        node->adopted = newest;
+        if (node->server != NULL)
+            tt_ps_server_adopt(node->server, newest->view);
+        if (node->client != NULL)
+            tt_ps_client_adopt(node->client, newest->view);
+        apply_setting(node, &newest->setting);
+        tt_store_release(&node->adopted_generation,
+                         newest->view->generation); // acquired by the master
+        tt_event_signal(&node->rt->bell);
+    }
+    if (due || node->working != node->adopted->view->is_worker[node->index])
+        change_role(node);
+}
+
+void
+tti_node_rest(tti_node *node)
+{
+    tti_runtime *rt = node->rt;
+    if (!tt_load_acquire(&rt->pause)) // released in tti_runtime_pause
+        return;
+    uint64_t begin = tt_clock_now(&rt->clock);
+    tt_store_release(&node->paused, 1); // acquired in tti_runtime_pause
+    tt_event_signal(&rt->bell);
+    while (tt_load_acquire(&rt->pause) && !tti_stopping(rt)) {
+        uint32_t seen = tt_event_read(&rt->resume);
+        if (node->server != NULL)
+            tti_node_serve(node, 1000000);
+        else if (tt_load_acquire(&rt->pause))
+            (void)tt_event_wait(&rt->resume, seen, 0, 10000000);
+    }
+    tt_store_release(&node->paused, 0);
+    node->paused_ns += tt_clock_now(&rt->clock) - begin;
+}
+
+static void
+server_turn(tti_node *node)
+{
+    tti_node_serve(node, 20000000);
+}
+
+void *
+tti_node_main(void *self)
+{
+    tti_node *node = self;
+    tti_runtime *rt = node->rt;
+    node->boundary_ns = tt_clock_now(&rt->clock);
+    while (!tti_stopping(rt)) {
+        tti_node_adopt(node);
+        if (!node->working) {
+            if (node->server != NULL)
+                server_turn(node);
+            else
+                break; // in place everybody works
+            continue;
+        }
+        tti_node_rest(node);
+        if (!tti_stopping(rt) && !tti_worker_iterate(node)) {
+            tt_store_release(&node->finished, 1); // acquired by the master
+            tt_event_signal(&rt->bell);
+            if (node->server == NULL)
+                break;
+            tti_node_serve(node, 5000000);
+        }
+    }
+    tt_store_release(&node->left, 1); // acquired in tti_runtime_stop
+    tt_event_signal(&rt->bell);
+    // Others may still be waiting for an answer: serve until all have left.
+    while (node->server != NULL &&
+           !tt_load_acquire(&rt->stop_servers)) // released in tti_runtime_stop
+        tti_node_serve(node, 5000000);
+    return NULL;
+}

@@ -1,0 +1,184 @@
+// Making the run directory, and the run's row in its store.
+#include "run_record.h"
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+void
+tti_record_failed(tti_training *tr, const tt_error *err)
+{
+    // Training goes on: the model is worth more than its records. Said once.
+    tr->store = NULL;
+    tti_training_progress_clear(tr);
+    tt_log(TT_LOG_WARN,
+           "the run store is no longer written: %s: %s; training goes on, the report will end here",
+           err->where, err->what);
+}
+
+static tt_status
+cannot_make(const char *path, tt_error *err)
+{
+    return tt_error_set(err, TT_IO, path, "choose another place with --runs DIR or run.dir",
+                        "cannot make the run directory: %s", tt_errno_text(errno));
+}
+
+static tt_status
+make_directory(const char *runs_dir, const char *name, tt_job_result *result, tt_error *err)
+{
+    if (mkdir(runs_dir, 0777) != 0 && errno != EEXIST)
+        return cannot_make(runs_dir, err);
+    time_t now = (time_t)tt_clock_wall_seconds();
+    struct tm local;
+    char stamp[32];
+    (void)localtime_r(&now, &local);
+    (void)strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
+    for (int copy = 1; copy < 1000; copy++) { // two runs in one second
+        char suffix[8] = "";
+        if (copy > 1)
+            (void)snprintf(suffix, sizeof suffix, "-%d", copy);
+        (void)snprintf(result->run_id, sizeof result->run_id, "%s-%.96s%s", stamp, name, suffix);
+        (void)snprintf(result->run_dir, sizeof result->run_dir, "%.340s/%s", runs_dir,
+                       result->run_id);
+        if (mkdir(result->run_dir, 0777) == 0)
+            return TT_OK;
+        if (errno != EEXIST)
+            break;
+    }
+    return cannot_make(result->run_dir, err);
+}
+
+static tt_status
+write_job_file(tt_job *job, const char *run_dir, tt_error *err)
+{
+    char path[600];
+    (void)snprintf(path, sizeof path, "%s/job.yaml", run_dir);
+    FILE *file = fopen(path, "w");
+    if (file == NULL)
+        return cannot_make(path, err);
+    tt_status status = tt_config_write_resolved(job->config, tti_job_keys, tti_job_key_count,
+                                                &job->spec, file, err);
+    if (fclose(file) != 0 && status == TT_OK)
+        status = cannot_make(path, err);
+    return status;
+}
+
+static const char *
+kind_name(tt_knob_kind kind)
+{
+    static const char *const names[] = {"bool", "int", "real", "enum"};
+    return names[kind];
+}
+
+static tt_status
+put_knobs(tt_store *store, const tt_job *job, tt_error *err)
+{
+    for (uint32_t k = 0; k < job->space.count; k++) {
+        const tt_space_knob *knob = &job->space.knob[k];
+        char values[512] = "";
+        size_t used = 0;
+        for (uint32_t v = 0;
+             knob->knob->values != NULL && knob->knob->values[v] != NULL && used < sizeof values;
+             v++)
+            used += (size_t)snprintf(values + used, sizeof values - used, "%s%s", v > 0 ? "," : "",
+                                     knob->knob->values[v]);
+        static const char *const effects[] = {"setting", "moves data", "moves model",
+                                              "moves data and model"};
+        tt_store_knob row = {.ordinal = k,
+                             .id = knob->knob->id,
+                             .kind = kind_name(knob->knob->kind),
+                             .unit = knob->knob->unit,
+                             .min = knob->min,
+                             .max = knob->max,
+                             .start = knob->start,
+                             .fixed = knob->fixed,
+                             .reason = knob->reason,
+                             .effect = effects[knob->knob->effect & 3],
+                             .scale = knob->log_scale ? "log2" : "linear",
+                             .values = values};
+        TT_TRY(tt_store_put_knob(store, &row, err));
+    }
+    return TT_OK;
+}
+
+tt_status
+tti_run_update(tt_store *store,
+               const tt_job *job,
+               const tt_job_result *result,
+               const char *status,
+               uint32_t final_setting,
+               tt_error *err)
+{
+    const tti_spec *spec = &job->spec;
+    tt_store_run run;
+    tt_store_run_init(&run);
+    run.id = result->run_id;
+    run.name = job->name;
+    run.program_version = tt_job_version();
+    run.started_at = tt_clock_wall_seconds() - (int64_t)result->wall_seconds;
+    run.seed = (uint64_t)spec->seed;
+    run.driver = tti_driver_names[spec->driver];
+    run.consistency = tti_consistency_names[spec->consistency];
+    run.nodes = job->node_count;
+    run.model = tti_model_names[spec->model];
+    run.data_rows = (int64_t)job->train->row_count;
+    run.data_features = job->train->feature_count;
+    run.target_loss = isfinite(spec->stop_objective) ? spec->stop_objective : spec->stop_loss;
+    run.status = status;
+    run.stop_reason = result->stop_reason;
+    run.loss = result->loss;
+    run.objective = result->objective;
+    run.iterations = (int64_t)result->iterations;
+    run.epochs = result->epochs;
+    run.train_seconds = result->train_seconds;
+    run.wall_seconds = result->wall_seconds;
+    run.examples_per_second = result->examples_per_second;
+    run.generations = (int64_t)result->generations;
+    run.reconfigure_seconds = result->reconfigure_seconds;
+    run.explore_seconds = result->explore_seconds;
+    run.start_setting = 0;
+    run.final_setting = final_setting;
+    run.untuned_seconds = result->untuned_seconds;
+    run.engine = "threads";
+    return tt_store_put_run(store, &run, err);
+}
+
+tt_status
+tti_run_begin(
+    tt_job *job, const char *runs_dir, tt_job_result *result, tt_store **store, tt_error *err)
+{
+    char path[600];
+    TT_TRY(make_directory(runs_dir, job->name, result, err));
+    TT_TRY(write_job_file(job, result->run_dir, err));
+    (void)snprintf(path, sizeof path, "%s/run.db", result->run_dir);
+    TT_TRY(tt_store_create(path, store, err));
+    TT_TRY(put_knobs(*store, job, err));
+    tt_setting start;
+    tt_space_start(&job->space, &start);
+    TT_TRY(tt_store_put_setting(*store, 0, start.value, start.count, err));
+    return tti_run_update(*store, job, result, "running", 0, err);
+}
+
+tt_status
+tti_run_write_setting(const tt_job *job, const tt_job_result *result, tt_error *err)
+{
+    char path[600], value[96];
+    (void)snprintf(path, sizeof path, "%s/setting.yaml", result->run_dir);
+    FILE *file = fopen(path, "w");
+    if (file == NULL)
+        return cannot_make(path, err);
+    (void)fprintf(
+        file,
+        "# The setting in force when the job ended. As a start for another run of such a job:\n"
+        "#   trimtab run job.yaml setting.yaml\n"
+        "knobs:\n");
+    for (uint32_t k = 0; k < job->space.count; k++) {
+        const tt_space_knob *knob = &job->space.knob[k];
+        if (!knob->fixed)
+            (void)fprintf(file, "  %s: {start: %s}\n", knob->knob->id,
+                          tt_space_format(knob, result->setting.value[k], value, sizeof value));
+    }
+    return fclose(file) == 0 ? TT_OK : cannot_make(path, err);
+}

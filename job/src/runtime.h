@@ -1,0 +1,190 @@
+// A job while it runs: nodes (threads), what is published to them and what they report.
+//
+// Threads: the master (the thread that called tt_job_run) and one per node. The master publishes
+// generations, pauses and stops; a node adopts at its iteration boundaries. Stop order: workers
+// first (their pushes complete), then servers.
+#ifndef TTI_RUNTIME_H
+#define TTI_RUNTIME_H
+
+#include "job_internal.h"
+
+enum { TTI_RECORDS = 8192, TTI_BATCHES_MAX = 10, TTI_COMPUTE_MAX = 4, TTI_AGGREGATION_MAX = 8 };
+
+// What one iteration measured; fixed size, written by its worker, read by the master.
+typedef struct tti_record {
+    uint64_t sequence;   // apply order over the job
+    uint64_t generation; // adopted when it pulled
+    uint64_t done_ns, cycle_ns;
+    uint32_t worker, examples;
+    float loss;
+    float staleness; // iterations applied between its pull and its push
+} tti_record;
+
+typedef struct tti_records {
+    _Alignas(64) uint64_t written; // by the worker; release
+    uint64_t lost;                 // found no room
+    _Alignas(64) uint64_t read;    // by the master; release
+    tti_record *slots;             // [TTI_RECORDS]
+} tti_records;
+
+// One published state of the job. Immutable; freed when every node has adopted a later one.
+typedef struct tti_generation {
+    tt_ps_view *view;
+    tt_setting setting;
+    struct tti_generation *previous;
+} tti_generation;
+
+// What the knobs of one node set; used by that node's thread only.
+typedef struct tti_node_setting {
+    uint32_t compute_threads, in_flight, prefetch, aggregation, staleness, spin;
+    int bf16, pinning;
+    const tt_vec_ops *ops;
+} tti_node_setting;
+
+// A pool of helper threads of one worker.
+typedef struct tti_compute tti_compute;
+typedef struct tti_compute_task {
+    const tt_model *model;
+    const tt_vec_ops *ops;
+    const tt_batch *batch;
+    uint32_t micro_rows,
+        micro_count; // the batch is micro_count pieces of micro_rows rows (the last may be short)
+    float scale;
+    const float *params;
+    float *gradient; // complete when the task is done
+    size_t floats;
+    double losses[TTI_AGGREGATION_MAX]; // sums per piece
+} tti_compute_task;
+TT_NODISCARD tt_status tti_compute_open(const tt_model *model,
+                                        uint32_t max_rows,
+                                        size_t floats_max,
+                                        tti_compute **out);
+// 1 .. TTI_COMPUTE_MAX threads, the caller's included. TT_NOMEM leaves the pool as it was.
+tt_status tti_compute_resize(tti_compute *compute, uint32_t threads, int pin_to);
+void tti_compute_run(tti_compute *compute, tti_compute_task *task);
+void tti_compute_close(tti_compute *compute);
+
+struct tti_runtime;
+
+typedef struct tti_node {
+    struct tti_runtime *rt;
+    uint32_t index;
+    tt_thread thread;
+    tt_ps_server *server; // messages only
+    tt_ps_client *client; // messages only
+    tt_outbox outbox;
+    tt_knob_set *knobs;
+    tt_knob_host host;
+    tti_node_setting now;
+    const tti_generation *adopted;
+    uint64_t adopted_generation; // release; acquired by the master
+    int working;                 // acts as a worker
+    // worker
+    tti_compute *compute;
+    tt_batch *batches[TTI_BATCHES_MAX];
+    uint32_t batch_micro[TTI_BATCHES_MAX]; // pieces in it
+    uint32_t batch_round[TTI_BATCHES_MAX], batch_slice[TTI_BATCHES_MAX];
+    uint32_t batch_head, batch_count; // prepared ones, a ring
+    float *params, *gradient;
+    uint32_t *rows;
+    tt_shard_cache cache;
+    uint32_t round, slice;           // BSP: next item to prepare
+    uint32_t clock;                  // SSP: iterations done
+    uint64_t boundary_ns, paused_ns; // of the cycle under way
+    int paused;                      // release; acquired by the master
+    int finished;                    // worker has reached a limit; release
+    int left;                        // the thread has ended its work; release
+    uint32_t clock_seen;             // copies for the master, relaxed
+    uint32_t round_seen;
+    uint32_t working_seen;
+    uint64_t batches_ready, batches_waited, iterations; // relaxed
+    uint64_t wait_max_ns; // longest on a moving partition since last asked, relaxed
+    tti_records records;
+} tti_node;
+
+typedef struct tti_runtime {
+    const tt_job *job;
+    tt_clock clock;
+    uint32_t node_count;
+    tt_mesh *mesh;      // messages; its last end is the master's
+    tt_ps_store *store; // in place
+    tt_ledger *ledger;
+    tti_node nodes[TT_PS_NODES_MAX];
+    tt_ps_client *reader;          // master's, for evaluation
+    const tti_generation *current; // release; acquired by nodes
+    tti_generation *newest;        // master's own pointer to the same
+    // raised by the master: release; acquired by nodes
+    int stop, pause, stop_servers;
+    int interrupt;          // stop or pause, for waits inside the store
+    tt_event resume;        // the end of a pause, or stop
+    uint64_t applied;       // iterations applied, relaxed add
+    uint32_t unretired;     // partitions that still have to leave their old server, sub by servers
+    uint64_t example_limit; // ASP, SSP: workers end when so many were taken; relaxed
+    uint32_t round_limit;   // BSP; relaxed
+    uint64_t start_ns;
+    // rows that were prepared by nodes which then became servers, to be trained by others
+    pthread_mutex_t orphans_lock;
+    uint32_t *orphans; // guarded by orphans_lock
+    size_t orphan_count, orphan_capacity;
+    uint32_t orphans_there; // relaxed hint
+    tt_event bell;          // for the master: something is worth a look
+} tti_runtime;
+
+// runtime.c
+TT_NODISCARD tt_status tti_runtime_open(const tt_job *job,
+                                        const tt_setting *start,
+                                        tti_runtime **out,
+                                        tt_error *err);
+tt_status tti_runtime_start(tti_runtime *rt, tt_error *err);
+// Publishes a view and setting as the generation in force; takes the view.
+TT_NODISCARD tt_status tti_runtime_publish(tti_runtime *rt,
+                                           tt_ps_view *view,
+                                           const tt_setting *setting,
+                                           uint32_t *shards_moved);
+// Frees generations that no node uses any more.
+void tti_runtime_collect(tti_runtime *rt);
+void tti_runtime_wake_all(tti_runtime *rt);
+// Every worker at rest; true when so within the time.
+int tti_runtime_pause(tti_runtime *rt);
+void tti_runtime_resume(tti_runtime *rt);
+void tti_runtime_stop(tti_runtime *rt);
+void tti_runtime_close(tti_runtime *rt);
+// Iterations applied so far: pushes, merged ones counted as many; under BSP rounds.
+uint64_t tti_runtime_iterations(const tti_runtime *rt);
+uint32_t tti_runtime_workers(const tti_runtime *rt);
+void tti_runtime_bytes(const tti_runtime *rt, uint64_t *carried, uint64_t *drained);
+// The whole model as it would be saved, [table rows][width]. Training goes on meanwhile unless
+// paused.
+void tti_runtime_read_model(tti_runtime *rt, float *out);
+
+// node.c
+void *tti_node_main(void *self);
+// Lets messages in and does what servers do meanwhile; waits at most timeout_ns when there is
+// nothing. [node]
+void tti_node_serve(tti_node *node, uint64_t timeout_ns);
+void tti_node_adopt(tti_node *node);
+// Waits while the master pauses the job. [node]
+void tti_node_rest(tti_node *node);
+int tti_stopping(const tti_runtime *rt);
+tt_ps_hooks tti_node_hooks(tti_node *node);
+// node_knobs.c
+const void *tti_node_extension(const tt_knob_host *host, const char *name);
+
+// worker.c
+TT_NODISCARD tt_status tti_worker_open(tti_node *node, tt_error *err);
+void tti_worker_close(tti_node *node);
+// One iteration (or one merged push). 0: nothing to do any more. [node]
+int tti_worker_iterate(tti_node *node);
+// Gives away what was prepared: the node becomes a server.
+void tti_worker_retire(tti_node *node);
+void tti_worker_join(tti_node *node);
+// BSP: forgets prepared batches; they will be prepared again by whoever owns their slices then.
+void tti_worker_rewind(tti_node *node);
+uint32_t tti_worker_next_round(const tti_node *node);
+
+// records.c
+TT_NODISCARD tt_status tti_records_open(tti_records *records);
+void tti_records_put(tti_records *records, const tti_record *record);
+uint32_t tti_records_take(tti_records *records, tti_record *out, uint32_t capacity);
+
+#endif

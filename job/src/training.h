@@ -1,0 +1,119 @@
+// One training of a job from its start setting to its stop rule: the master's side.
+#ifndef TTI_TRAINING_H
+#define TTI_TRAINING_H
+
+#include "runtime.h"
+#include "tt/core_store.h"
+
+enum { TTI_DRAIN_MAX = 65536 };
+
+// Slices of one BSP round on their way to one iteration.
+typedef struct tti_round_tally {
+    tti_record round;
+    uint32_t slices, examples;
+    double loss;
+    uint64_t done_ns;
+} tti_round_tally;
+
+typedef struct tti_training {
+    const tt_job *job;
+    const tt_job_run_options *options;
+    tti_runtime *rt;
+    tt_estimator *estimator;
+    tt_tuner *tuner; // NULL when a script rules
+    tt_store *store; // NULL: nothing is recorded
+    tt_knob_set *checker;
+    tt_knob_host checker_host;
+    int tuned; // 0: the start setting throughout
+
+    // clock of the job: monotonic time since the start less pauses
+    uint64_t paused_ns;
+    double last_push_s;
+
+    tti_record *drained; // [TTI_DRAIN_MAX]
+    uint64_t iterations; // fed to the estimator
+    double staleness_sum;
+    uint32_t bad_losses; // in a row
+    tti_round_tally rounds[4];
+    uint64_t last_round_ns;
+    double last_loss; // of the newest finite sample block, smoothed
+
+    // setting in force
+    tt_setting setting;
+    uint32_t setting_id;
+    uint32_t next_script, recorded_settings;
+    char setting_text[256];
+
+    // reconfiguration
+    tt_reconfig_transition transition;
+    tt_reconfig_cost pending_cost; // awaits the time per iteration after it
+    int cost_pending;
+    uint32_t cost_from, cost_to, reconfigurations;
+    double reconfigure_s;
+    uint64_t partitions_moved;
+
+    // evaluation
+    float *model;      // [table floats] as last read
+    float *good_model; // the last one that was finite
+    uint64_t good_iteration;
+    double good_loss, next_snapshot_s, snapshot_gap_s;
+    double next_evaluation_s, next_epoch_evaluation;
+    tt_model_metrics metrics;
+    double regulariser; // objective - loss at the last evaluation
+    int evaluated;
+
+    // the end
+    tt_job_outcome outcome;
+    char stop_reason[320];
+    int finished;
+    double train_seconds;
+
+    uint32_t windows;
+    double next_commit_s;
+    double next_line_s;
+    int line_shown;
+    double iteration_times[4096]; // of windows, for the median
+    uint32_t iteration_time_count;
+} tti_training;
+
+double tti_training_now(const tti_training *tr);
+// training.c
+TT_NODISCARD tt_status tti_training_open(tti_training *tr,
+                                         const tt_job *job,
+                                         const tt_job_run_options *options,
+                                         int tuned,
+                                         tt_store *store,
+                                         tt_error *err);
+tt_status tti_training_run(tti_training *tr, tt_error *err);
+void tti_training_close(tti_training *tr);
+void tti_training_finish(tti_training *tr, tt_job_outcome outcome, const char *format, ...)
+    TT_PRINTF(3, 4);
+void tti_training_event(tti_training *tr, const char *level, const char *format, ...)
+    TT_PRINTF(3, 4);
+
+// training_measure.c
+void tti_training_drain(tti_training *tr);
+// training_switch.c
+tt_status tti_training_switch(
+    tti_training *tr, const tt_setting *to, uint32_t to_id, int *refused, tt_error *err);
+void tti_training_follow_transition(tti_training *tr);
+tt_status tti_training_follow_script(tti_training *tr, tt_error *err);
+void tti_training_record_setting(tti_training *tr, uint32_t id, const tt_setting *setting);
+double tti_training_iteration_s(const tti_training *tr);
+// training_stop.c
+tt_status tti_training_evaluate(tti_training *tr, tt_error *err);
+tt_status tti_training_check_stop(tti_training *tr, tt_error *err);
+void tti_training_snapshot(tti_training *tr);
+double tti_training_epochs(const tti_training *tr);
+// progress.c
+void tti_training_progress(tti_training *tr);
+void tti_training_progress_clear(tti_training *tr);
+// training_tuner.c
+TT_NODISCARD tt_status tti_training_open_tuner(tti_training *tr, tt_error *err);
+tt_status tti_training_step_tuner(tti_training *tr, tt_error *err);
+// run_record.c
+void tti_record_failed(tti_training *tr, const tt_error *err);
+
+extern volatile int tti_interrupted; // number of SIGINTs
+
+#endif

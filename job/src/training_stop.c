@@ -1,0 +1,183 @@
+// When to stop: full evaluations of the model that would be saved, limits, divergence,
+// interruption.
+#include "training.h"
+#include <math.h>
+#include <string.h>
+
+volatile int tti_interrupted;
+
+static size_t
+table_floats(const tti_training *tr)
+{
+    return (size_t)tr->job->table.rows * tr->job->table.width;
+}
+
+static int
+all_finite(const float *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return 0;
+    return 1;
+}
+
+double
+tti_training_epochs(const tti_training *tr)
+{
+    if (tr->job->table.consistency == TT_PS_BSP)
+        return (double)tr->iterations / tti_job_epoch_iterations(tr->job);
+    return tt_ledger_epochs(tr->rt->ledger);
+}
+
+static void
+record_progress(tti_training *tr)
+{
+    tt_store_progress row = {.time_s = tr->last_push_s,
+                             .iteration = (int64_t)tr->iterations,
+                             .epoch = tti_training_epochs(tr),
+                             .loss = tr->metrics.loss,
+                             .objective = tr->metrics.objective};
+    tt_error err = {0};
+    if (tr->store != NULL && tt_store_put_progress(tr->store, &row, &err) != TT_OK)
+        tti_record_failed(tr, &err);
+}
+
+// Keeps the model as the last good one if it is finite.
+static int
+keep_if_good(tti_training *tr, double loss)
+{
+    size_t floats = table_floats(tr);
+    if (!all_finite(tr->model, floats) || !isfinite(loss))
+        return 0;
+    memcpy(tr->good_model, tr->model, floats * sizeof(float));
+    tr->good_iteration = tr->iterations;
+    tr->good_loss = loss;
+    return 1;
+}
+
+// Workers rest meanwhile and the job's clock stands still.
+tt_status
+tti_training_evaluate(tti_training *tr, tt_error *err)
+{
+    tti_runtime *rt = tr->rt;
+    int resting = !tti_stopping(rt) && tti_runtime_pause(rt);
+    tti_training_drain(tr);
+    uint64_t begin = tt_clock_now(&rt->clock);
+    tti_runtime_read_model(rt, tr->model);
+    tt_status status = tt_model_evaluate(tr->job->model, tr->job->train, tr->model,
+                                         tt_thread_processor_count(), &tr->metrics, err);
+    uint64_t spent = tt_clock_now(&rt->clock) - begin;
+    if (status != TT_OK)
+        return status;
+    tr->evaluated = 1;
+    tr->regulariser =
+        isfinite(tr->job->spec.stop_objective) ? tr->metrics.objective - tr->metrics.loss : 0;
+    (void)keep_if_good(tr, tr->metrics.loss);
+    record_progress(tr);
+    if (resting) {
+        tr->paused_ns += spent;
+        tti_runtime_resume(rt);
+        tr->evaluated = 0; // of a model that trains on
+    }
+    // Evaluations take at most a sixth of the time, whatever the data's size.
+    tr->next_evaluation_s = tti_training_now(tr) + 5e-9 * (double)spent;
+    return TT_OK;
+}
+
+static int
+target_held(const tti_training *tr)
+{
+    const tti_spec *spec = &tr->job->spec;
+    if (isfinite(spec->stop_objective))
+        return tr->metrics.objective <= spec->stop_objective;
+    return tr->metrics.loss <= spec->stop_loss;
+}
+
+// Minibatch losses only suggest that the target is reached; the whole training set decides.
+static tt_status
+check_target(tti_training *tr, tt_error *err)
+{
+    const tti_spec *spec = &tr->job->spec;
+    double target = isfinite(spec->stop_objective) ? spec->stop_objective : spec->stop_loss;
+    if (!isfinite(target) || tr->transition.active || tti_training_now(tr) < tr->next_evaluation_s)
+        return TT_OK;
+    tt_est_remaining remaining;
+    tt_estimator_remaining(tr->estimator, &remaining);
+    int reached =
+        (remaining.flags & TT_EST_REACHED) != 0 || tt_estimator_loss(tr->estimator) <= target;
+    // The average and the objective run ahead of the minibatch losses: they are looked at once an
+    // epoch.
+    double epochs = tti_training_epochs(tr);
+    int epoch_due =
+        (spec->averaging || isfinite(spec->stop_objective)) && epochs >= tr->next_epoch_evaluation;
+    if (!reached && !epoch_due)
+        return TT_OK;
+    if (epoch_due)
+        tr->next_epoch_evaluation = floor(epochs) + 1;
+    double at = tti_training_now(tr);
+    TT_TRY(tti_training_evaluate(tr, err));
+    if (!target_held(tr))
+        return TT_OK;
+    tr->train_seconds = TT_MIN(at, tti_training_now(tr));
+    tr->evaluated = 1; // what was evaluated is what is saved
+    memcpy(tr->good_model, tr->model, table_floats(tr) * sizeof(float));
+    tti_training_finish(tr, TT_JOB_CONVERGED, "%s %.4f",
+                        isfinite(spec->stop_objective) ? "objective" : "loss",
+                        isfinite(spec->stop_objective) ? tr->metrics.objective : tr->metrics.loss);
+    return TT_OK;
+}
+
+// A copy of the model now and then, so that a job that diverges leaves a good one behind.
+void
+tti_training_snapshot(tti_training *tr)
+{
+    double now = tti_training_now(tr);
+    if (now < tr->next_snapshot_s || tr->transition.active || tr->bad_losses > 0)
+        return;
+    tti_runtime_read_model(tr->rt, tr->model);
+    (void)keep_if_good(tr, tr->last_loss);
+    double spent = tti_training_now(tr) - now;
+    tr->snapshot_gap_s = TT_MAX(TT_MIN(2 * tr->snapshot_gap_s, 4.0), 100 * spent);
+    tr->next_snapshot_s = now + tr->snapshot_gap_s;
+}
+
+static void
+check_divergence(tti_training *tr)
+{
+    if (tr->bad_losses < 3)
+        return;
+    tti_training_finish(
+        tr, TT_JOB_FAILED,
+        "loss became NaN or infinite by iteration %llu under setting %u%s, learning rate %g",
+        (unsigned long long)tr->iterations, tr->setting_id,
+        tr->setting_id == 0 ? " (the start setting)" : "", tr->job->spec.learning_rate);
+}
+
+static int
+everyone_finished(const tti_training *tr)
+{
+    const tti_runtime *rt = tr->rt;
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        if (rt->newest->view->is_worker[n] &&
+            (!tt_load_relaxed(&rt->nodes[n].working_seen) ||
+             !tt_load_acquire(&rt->nodes[n].finished))) // tti_node_main
+            return 0;
+    return 1;
+}
+
+tt_status
+tti_training_check_stop(tti_training *tr, tt_error *err)
+{
+    const tti_spec *spec = &tr->job->spec;
+    check_divergence(tr);
+    if (!tr->finished && tti_interrupted)
+        tti_training_finish(tr, TT_JOB_INTERRUPTED, "interrupted");
+    if (!tr->finished && isfinite(spec->stop_time) && tti_training_now(tr) >= spec->stop_time)
+        tti_training_finish(tr, TT_JOB_STOPPED, "max_time %.6g s reached", spec->stop_time);
+    if (!tr->finished && everyone_finished(tr))
+        tti_training_finish(tr, TT_JOB_STOPPED, "max_epochs %g reached", spec->stop_epochs);
+    if (tr->finished)
+        return TT_OK;
+    tti_training_snapshot(tr);
+    return check_target(tr, err);
+}

@@ -1,0 +1,206 @@
+// Changing the setting in force: plan, publish, follow the transition to its end, learn what it
+// cost.
+#include "training.h"
+#include <math.h>
+
+void
+tti_training_record_setting(tti_training *tr, uint32_t id, const tt_setting *setting)
+{
+    tt_error err = {0};
+    if (tr->store == NULL || id < tr->recorded_settings)
+        return;
+    tr->recorded_settings = id + 1;
+    if (tt_store_put_setting(tr->store, id, setting->value, setting->count, &err) != TT_OK)
+        tti_record_failed(tr, &err);
+}
+
+// The round or clock from which a new generation can hold: ahead of every worker.
+static void
+horizon(const tti_training *tr, uint32_t *clock, uint32_t *round)
+{
+    *clock = *round = 0;
+    for (uint32_t n = 0; n < tr->rt->node_count; n++) {
+        const tti_node *node = &tr->rt->nodes[n];
+        if (!tt_load_relaxed(&node->working_seen))
+            continue;
+        uint32_t at = tt_load_relaxed(&node->round_seen);
+        *clock = TT_MAX(*clock, tt_load_relaxed(&node->clock_seen));
+        *round = at == UINT32_MAX ? *round : TT_MAX(*round, at);
+    }
+    // Workers are at most one round apart, and what was seen may be one behind by now.
+    *round = tr->job->table.consistency == TT_PS_BSP ? *round + 3 : 0;
+}
+
+static tt_status
+publish(tti_training *tr, tt_reconfig_plan *plan, uint32_t to_id, tt_error *err)
+{
+    tti_runtime *rt = tr->rt;
+    uint64_t carried, drained;
+    uint32_t shards = 0, generation = plan->view->generation;
+    tti_runtime_bytes(rt, &carried, &drained);
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        tt_store_relaxed(&rt->nodes[n].wait_max_ns, 0u);
+    double now_s = tti_training_now(tr);
+    if (tti_runtime_publish(rt, plan->view, &plan->to, &shards) != TT_OK) {
+        tt_reconfig_plan_fini(plan);
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for generation %u", generation);
+    }
+    (void)tt_reconfig_plan_take_view(plan);
+    tt_reconfig_begin(&tr->transition, plan, generation, rt->node_count, shards, now_s,
+                      tti_runtime_iterations(rt), carried, drained);
+    tr->cost_from = tr->setting_id;
+    tr->cost_to = to_id;
+    tr->setting = plan->to;
+    tr->setting_id = to_id;
+    tti_training_record_setting(tr, to_id, &tr->setting);
+    (void)tt_setting_format(&tr->job->space, &tr->setting, NULL, tr->setting_text,
+                            sizeof tr->setting_text);
+    return TT_OK;
+}
+
+static void report_cost(tti_training *tr, double seconds_per_iteration);
+
+tt_status
+tti_training_switch(
+    tti_training *tr, const tt_setting *to, uint32_t to_id, int *refused, tt_error *err)
+{
+    tt_reconfig_plan plan;
+    uint32_t clock, round;
+    *refused = 0;
+    if (tr->cost_pending) // not measured long enough: what the model expects of it will do
+        report_cost(tr, tti_training_iteration_s(tr));
+    horizon(tr, &clock, &round);
+    tt_status status = tt_reconfig_plan_make(&tr->job->space, tr->checker, &tr->setting, to,
+                                             tr->rt->newest->view, clock, round, &plan, err);
+    if (status == TT_INVALID) {
+        *refused = 1;
+        return TT_OK;
+    }
+    if (status != TT_OK)
+        return status;
+    return publish(tr, &plan, to_id, err);
+}
+
+// Seconds per iteration under the setting in force: measured, else predicted, else the average so
+// far.
+double
+tti_training_iteration_s(const tti_training *tr)
+{
+    tt_est_window window;
+    tt_estimator_window(tr->estimator, &window);
+    if (isfinite(window.seconds_per_iteration))
+        return window.seconds_per_iteration;
+    double log_mean, log_sd;
+    if (tr->tuner != NULL && tt_tuner_predict(tr->tuner, &tr->setting, &log_mean, &log_sd))
+        return exp(log_mean);
+    return tr->iterations > 0 ? tti_training_now(tr) / (double)tr->iterations : NAN;
+}
+
+static void
+report_cost(tti_training *tr, double seconds_per_iteration)
+{
+    tt_reconfig_cost *cost = &tr->pending_cost;
+    double lost =
+        tt_reconfig_lost_s(cost, isfinite(seconds_per_iteration) ? seconds_per_iteration : 0);
+    tr->cost_pending = 0;
+    tr->reconfigure_s += lost > 0 ? lost : 0;
+    if (tr->tuner != NULL)
+        tt_tuner_reconfigured(tr->tuner, tr->cost_from, tr->cost_to, cost->effect,
+                              lost > 0 ? lost : 0);
+    tt_store_reconfiguration row = {.ordinal = tr->reconfigurations++,
+                                    .generation = cost->generation,
+                                    .from_setting = tr->cost_from,
+                                    .to_setting = tr->cost_to,
+                                    .kind = tt_reconfig_kind(cost->effect),
+                                    .method = cost->partitions_moved > 0 ? "on demand" : "publish",
+                                    .start_s = cost->start_s,
+                                    .duration_s = cost->duration_s,
+                                    .lost_s = lost,
+                                    .partitions_moved = cost->partitions_moved,
+                                    .bytes_carried = (int64_t)cost->bytes_carried,
+                                    .bytes_drained = (int64_t)cost->bytes_drained,
+                                    .last_key_live_s = cost->last_key_live_s,
+                                    .iterations_during = (int64_t)cost->iterations_during,
+                                    .longest_wait_s = cost->longest_wait_s};
+    tt_error err = {0};
+    if (tr->store != NULL && tt_store_put_reconfiguration(tr->store, &row, &err) != TT_OK)
+        tti_record_failed(tr, &err);
+}
+
+static double
+longest_wait(const tti_training *tr)
+{
+    uint64_t longest = 0;
+    for (uint32_t n = 0; n < tr->rt->node_count; n++)
+        longest = TT_MAX(longest, tt_load_relaxed(&tr->rt->nodes[n].wait_max_ns));
+    return (double)longest * 1e-9;
+}
+
+static void
+note_progress(tti_training *tr)
+{
+    tti_runtime *rt = tr->rt;
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        if (tt_load_acquire(&rt->nodes[n].adopted_generation) >=
+            tr->transition.cost.generation) // released in tti_node_adopt
+            tt_reconfig_adopted(&tr->transition, n);
+    uint32_t left = tt_load_acquire(&rt->unretired);
+    while (tr->transition.active &&
+           tr->transition.retired + left < tr->transition.cost.partitions_moved)
+        tt_reconfig_retired(&tr->transition, tti_training_now(tr));
+}
+
+void
+tti_training_follow_transition(tti_training *tr)
+{
+    tti_runtime *rt = tr->rt;
+    if (tr->transition.active) {
+        uint64_t carried, drained;
+        note_progress(tr);
+        tti_runtime_bytes(rt, &carried, &drained);
+        if (tt_reconfig_finished(&tr->transition, tti_training_now(tr), tti_runtime_iterations(rt),
+                                 carried, drained, longest_wait(tr))) {
+            const tt_reconfig_cost *cost = &tr->transition.cost;
+            tr->pending_cost = *cost;
+            tr->cost_pending = 1;
+            tr->partitions_moved += cost->partitions_moved;
+            tti_runtime_collect(rt);
+            if (cost->partitions_moved > 0)
+                tti_training_event(tr, "info",
+                                   "%u of %u partitions changed server while training, in %.0f ms; "
+                                   "no worker waited more than "
+                                   "%.1f ms",
+                                   cost->partitions_moved, tr->job->table.partition_count,
+                                   1e3 * cost->duration_s, 1e3 * cost->longest_wait_s);
+        }
+    } else if (tr->cost_pending) {
+        tt_est_window window;
+        tt_estimator_window(tr->estimator, &window);
+        if (isfinite(window.seconds_per_iteration))
+            report_cost(tr, window.seconds_per_iteration);
+    }
+}
+
+tt_status
+tti_training_follow_script(tti_training *tr, tt_error *err)
+{
+    const tt_job *job = tr->job;
+    if (tr->transition.active || tr->next_script >= job->script_count)
+        return TT_OK;
+    const tti_script_step *step = &job->script[tr->next_script];
+    if (tti_runtime_iterations(tr->rt) < step->iteration)
+        return TT_OK;
+    int refused;
+    tr->next_script++;
+    TT_TRY(tti_training_switch(tr, &step->setting, tr->next_script, &refused, err));
+    if (refused) {
+        tti_training_event(tr, "warning", "step %u of the script is refused: %s", tr->next_script,
+                           err->what);
+        return TT_OK;
+    }
+    tt_est_window window;
+    tt_estimator_end(tr->estimator, 1, &window);
+    tt_estimator_begin(tr->estimator, tr->setting_id, tr->rt->newest->view->generation,
+                       tti_runtime_workers(tr->rt), NULL, 0);
+    return TT_OK;
+}

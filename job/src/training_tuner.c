@@ -1,0 +1,162 @@
+// Between the tuner and the job: options, steps, and what the tuner says to the run store.
+#include "training.h"
+#include <math.h>
+
+static uint32_t
+workers_of(void *self, const tt_setting *setting)
+{
+    const tti_training *tr = self;
+    uint32_t servers = tr->job->spec.driver == TTI_DRIVER_MESSAGES
+                           ? tt_reconfig_servers(&tr->job->space, setting)
+                           : 0;
+    return tr->job->node_count - servers;
+}
+
+static uint32_t
+merged_of(void *self, const tt_setting *setting)
+{
+    const tti_training *tr = self;
+    int knob = tt_space_find(&tr->job->space, "push_aggregation");
+    return knob >= 0 && !tr->job->space.knob[knob].absent ? (uint32_t)setting->value[knob] : 1;
+}
+
+static tt_store_phase
+store_phase(const tti_training *tr, const tt_tuner_window_record *record)
+{
+    if (!tr->tuned || record->phase == TT_TUNER_OFF || record->phase == TT_TUNER_IDLE)
+        return TT_STORE_FIXED;
+    if (record->overlaps_transition)
+        return TT_STORE_TRANSITION;
+    if (record->setting_id == 0 && record->phase == TT_TUNER_START)
+        return TT_STORE_START;
+    return record->phase == TT_TUNER_SETTLED ? TT_STORE_SETTLED : TT_STORE_EXPLORE;
+}
+
+static void
+on_window(void *self, const tt_tuner_window_record *record)
+{
+    tti_training *tr = self;
+    const tt_est_window *estimate = &record->estimate;
+    tti_training_record_setting(tr, record->setting_id, record->setting);
+    if (isfinite(estimate->seconds_per_iteration) &&
+        tr->iteration_time_count < TT_COUNT_OF(tr->iteration_times))
+        tr->iteration_times[tr->iteration_time_count++] = estimate->seconds_per_iteration;
+    tt_store_window row = {.ordinal = (int64_t)record->index,
+                           .generation = (int64_t)record->generation,
+                           .setting = record->setting_id,
+                           .phase = store_phase(tr, record),
+                           .first_iteration = (int64_t)tr->iterations - (int64_t)estimate->kept,
+                           .last_iteration = (int64_t)tr->iterations,
+                           .start_s = record->begin_s,
+                           .end_s = record->end_s,
+                           .kept = estimate->kept,
+                           .seconds_per_iteration = estimate->seconds_per_iteration,
+                           .time_cv = estimate->time_cv,
+                           .loss_before = NAN,
+                           .loss_after = estimate->loss,
+                           .noise = estimate->noise,
+                           .slope = estimate->slope,
+                           .slope_se = estimate->slope_se,
+                           .flags = estimate->flags,
+                           .abandoned = record->abandoned};
+    tt_error err = {0};
+    if (tr->store != NULL && tt_store_put_window(tr->store, &row, &err) != TT_OK)
+        tti_record_failed(tr, &err);
+}
+
+static void
+on_proposal(void *self, const tt_tuner_proposal *proposal)
+{
+    tti_training *tr = self;
+    tt_error err = {0};
+    if (tr->store == NULL)
+        return;
+    if (isfinite(proposal->realised_ratio)) { // reported a second time: what it brought
+        tt_est_eta eta;
+        tt_estimator_eta(tr->estimator, log(tti_training_iteration_s(tr)), 0.05, 0, 0, &eta);
+        double gain = isfinite(eta.seconds_median)
+                          ? eta.seconds_median * (1 / proposal->realised_ratio - 1)
+                          : NAN;
+        if (tt_store_set_realised_gain(tr->store, (int64_t)proposal->id, gain, &err) != TT_OK)
+            tti_record_failed(tr, &err);
+        return;
+    }
+    // A setting is recorded when it is first in force; a proposal that was only considered has none
+    // of its own.
+    int known = proposal->setting_id != UINT32_MAX;
+    if (known && proposal->setting != NULL)
+        tti_training_record_setting(tr, proposal->setting_id, proposal->setting);
+    tt_store_proposal row = {.ordinal = (int64_t)proposal->id,
+                             .time_s = proposal->now_s,
+                             .phase = tt_tuner_phase_name(proposal->phase),
+                             .setting = known ? (int64_t)proposal->setting_id : -1,
+                             .current_setting = proposal->from_id,
+                             .log_ratio = proposal->log_ratio_mean,
+                             .log_ratio_sd = proposal->log_ratio_sd,
+                             .ei_seconds = proposal->ei_s,
+                             .cost_seconds = proposal->cost_s,
+                             .remaining_s = NAN,
+                             .decision = tt_tuner_decision_name(proposal->decision),
+                             .reason = proposal->reason,
+                             .realised_gain_s = NAN};
+    if (tt_store_put_proposal(tr->store, &row, &err) != TT_OK)
+        tti_record_failed(tr, &err);
+}
+
+static void
+on_event(void *self, double now_s, const char *text)
+{
+    TT_UNUSED(now_s);
+    tti_training_event(self, "info", "%s", text);
+}
+
+tt_status
+tti_training_open_tuner(tti_training *tr, tt_error *err)
+{
+    const tti_spec *spec = &tr->job->spec;
+    tt_tuner_options options = {.enabled = tr->tuned,
+                                .model = (tt_tuner_model)spec->tuner_model,
+                                .initial_settings = (uint32_t)spec->initial_settings,
+                                .window = (uint32_t)spec->window,
+                                .guard = spec->guard,
+                                .seed = (uint64_t)spec->seed,
+                                .nodes = tr->job->node_count,
+                                .budget_s = isfinite(spec->stop_time) ? spec->stop_time : 0,
+                                .workers_of = workers_of,
+                                .merged_of = merged_of,
+                                .bulk_synchronous = tr->job->table.consistency == TT_PS_BSP,
+                                .processors = (uint32_t)tt_thread_processor_count(),
+                                .callback_self = tr};
+    tt_tuner_callbacks callbacks = {tr, on_window, on_proposal, on_event};
+    return tt_tuner_open(&tr->job->space, tr->estimator, &options, &callbacks, &tr->tuner, err);
+}
+
+tt_status
+tti_training_step_tuner(tti_training *tr, tt_error *err)
+{
+    tti_runtime *rt = tr->rt;
+    uint64_t adopted = UINT64_MAX;
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        adopted =
+            TT_MIN(adopted,
+                   tt_load_acquire(&rt->nodes[n].adopted_generation)); // released in tti_node_adopt
+    tt_tuner_view view = {.now_s = tti_training_now(tr),
+                          .generation = adopted,
+                          .in_transition = tr->transition.active,
+                          .iterations = tr->iterations};
+    tt_tuner_action action;
+    TT_TRY(tt_tuner_step(tr->tuner, &view, &action, err));
+    if (action.kind != TT_TUNER_SWITCH || tr->transition.active)
+        return TT_OK;
+    int refused;
+    TT_TRY(tti_training_switch(tr, &action.setting, action.setting_id, &refused, err));
+    if (refused) {
+        tt_tuner_refused(tr->tuner, tti_training_now(tr), err->what);
+        tti_training_event(tr, "warning", "setting %u is refused: %s", action.setting_id,
+                           err->what);
+    } else {
+        tt_tuner_applied(tr->tuner, rt->newest->view->generation, tti_training_now(tr),
+                         tr->iterations);
+    }
+    return TT_OK;
+}

@@ -1,0 +1,385 @@
+// A worker: batches prepared ahead, pull, loss and gradient, push, one measurement record an
+// iteration.
+#include "runtime.h"
+#include <string.h>
+
+static int
+is_bsp(const tti_node *node)
+{
+    return node->rt->job->table.consistency == TT_PS_BSP;
+}
+
+// Iterations that may be merged into one push in this job.
+static uint32_t
+aggregation_max(const tt_job *job)
+{
+    int knob = tt_space_find(&job->space, "push_aggregation");
+    if (knob < 0 || job->space.knob[knob].absent)
+        return 1;
+    return TT_MIN((uint32_t)job->space.knob[knob].max, (uint32_t)TTI_AGGREGATION_MAX);
+}
+
+static uint32_t
+rows_max(const tt_job *job)
+{
+    if (job->table.consistency == TT_PS_BSP)
+        return tti_job_slice_rows(job, 0);
+    return (uint32_t)job->spec.batch_size * aggregation_max(job);
+}
+
+static uint32_t *
+rows_of(const tti_node *node, uint32_t slot)
+{
+    return node->rows + (size_t)slot * rows_max(node->rt->job);
+}
+
+// ---- preparing batches
+// -------------------------------------------------------------------------------------------------------
+
+static uint32_t
+take_orphans(tti_runtime *rt, uint32_t count, uint32_t *rows)
+{
+    if (tt_load_relaxed(&rt->orphans_there) == 0)
+        return 0;
+    pthread_mutex_lock(&rt->orphans_lock);
+    uint32_t taken = (uint32_t)TT_MIN(rt->orphan_count, count);
+    rt->orphan_count -= taken;
+    memcpy(rows, rt->orphans + rt->orphan_count, taken * sizeof *rows);
+    tt_store_relaxed(&rt->orphans_there, (uint32_t)(rt->orphan_count > 0));
+    pthread_mutex_unlock(&rt->orphans_lock);
+    return taken;
+}
+
+static int
+next_owned_slice(const tti_node *node, uint32_t from)
+{
+    const tt_ps_view *view = node->adopted->view;
+    for (uint32_t k = from; k < view->slice_count; k++)
+        if (view->slice_owner[k] == node->index)
+            return (int)k;
+    return -1;
+}
+
+static uint32_t
+choose_rows(tti_node *node, uint32_t slot, uint32_t *rows)
+{
+    tti_runtime *rt = node->rt;
+    const tt_job *job = rt->job;
+    if (!is_bsp(node)) {
+        uint32_t wanted = (uint32_t)job->spec.batch_size * node->now.aggregation;
+        node->batch_micro[slot] = node->now.aggregation;
+        uint32_t taken = take_orphans(rt, wanted, rows);
+        if (taken < wanted && tt_ledger_examples(rt->ledger) < tt_load_relaxed(&rt->example_limit))
+            taken += tt_ledger_take(rt->ledger, node->index, wanted - taken, rows + taken);
+        return taken;
+    }
+    int slice = next_owned_slice(node, node->slice);
+    if (slice < 0) {
+        node->round++;
+        node->slice = 0;
+        slice = next_owned_slice(node, 0);
+    }
+    if (slice < 0 || node->round >= tt_load_relaxed(&rt->round_limit))
+        return 0;
+    uint32_t count = tti_job_slice_rows(job, (uint32_t)slice);
+    tt_shards_slice_rows(job->shards, &node->cache, (uint32_t)job->spec.slices, (uint32_t)slice,
+                         (uint64_t)node->round * count, count, rows);
+    node->batch_micro[slot] = 1;
+    node->batch_round[slot] = node->round;
+    node->batch_slice[slot] = (uint32_t)slice;
+    node->slice = (uint32_t)slice + 1;
+    return count;
+}
+
+// Prepares one more batch behind those that are ready. False when there is nothing more to train
+// on.
+static int
+prepare(tti_node *node)
+{
+    uint32_t slot = (node->batch_head + node->batch_count) % TTI_BATCHES_MAX;
+    TT_ASSERT(node->batch_count < TTI_BATCHES_MAX);
+    uint32_t *rows = rows_of(node, slot);
+    uint32_t count = choose_rows(node, slot, rows);
+    if (count == 0)
+        return 0;
+    tt_batch_fill(node->batches[slot], rows, count);
+    node->batch_count++;
+    return 1;
+}
+
+// ---- parameters
+// --------------------------------------------------------------------------------------------------------------
+
+static tt_ps_keys
+keys_of(const tt_batch *batch)
+{
+    tt_ps_keys keys = {0};
+    keys.rows = tt_batch_keys(batch, &keys.count);
+    return keys;
+}
+
+// Until the operation under way is done; batches are prepared meanwhile. False when the job stops
+// during a pull.
+static int
+await(tti_node *node, int pulling)
+{
+    tti_runtime *rt = node->rt;
+    tt_mesh_flush(rt->mesh, node->index);
+    for (uint32_t turn = 1; !tt_ps_client_done(node->client); turn++) {
+        if (pulling && tti_stopping(rt)) {
+            tt_ps_client_abandon(node->client);
+            return 0;
+        }
+        if (pulling)
+            tti_node_rest(node);
+        if (node->batch_count < node->now.prefetch + 1 && !tti_stopping(rt) && prepare(node)) {
+            tti_node_serve(node, 0);
+            continue;
+        }
+        tti_node_serve(node, 20000000);
+        if (turn % 64 == 0) { // nothing is lost between threads; a lost message would be a bug that
+                              // this outlives
+            tt_ps_client_time(node->client, tt_clock_now(&rt->clock));
+            tt_ps_client_tick(node->client, 2000000000u);
+        }
+    }
+    return 1;
+}
+
+static int
+pull(tti_node *node, tt_ps_keys keys, uint32_t need)
+{
+    tti_runtime *rt = node->rt;
+    if (rt->store == NULL) {
+        tt_ps_client_time(node->client, tt_clock_now(&rt->clock));
+        tt_ps_client_pull(node->client, keys, need, 0, node->params);
+        return await(node, 1);
+    }
+    while (!tt_ps_store_pull(rt->store, node->index, keys, need, node->now.spin, &rt->interrupt,
+                             node->params)) {
+        if (tti_stopping(rt))
+            return 0;
+        tti_node_rest(node);
+    }
+    return 1;
+}
+
+static void
+push(tti_node *node, tt_ps_keys keys, uint32_t clock, uint32_t detail)
+{
+    tti_runtime *rt = node->rt;
+    if (rt->store != NULL) {
+        tt_ps_store_push(rt->store, node->now.ops, node->index, keys, node->gradient, clock,
+                         detail);
+        return;
+    }
+    tt_ps_client_time(node->client, tt_clock_now(&rt->clock));
+    tt_ps_client_push(node->client, node->gradient, clock, detail);
+    (void)await(node, 0);
+}
+
+// ---- one iteration
+// -----------------------------------------------------------------------------------------------------------
+
+static void
+compute(tti_node *node, uint32_t slot, tti_compute_task *task)
+{
+    const tt_job *job = node->rt->job;
+    const tt_batch *batch = node->batches[slot];
+    uint32_t key_count, rows = tt_batch_rows(batch), micro = node->batch_micro[slot];
+    (void)tt_batch_keys(batch, &key_count);
+    *task = (tti_compute_task){.model = job->model,
+                               .ops = node->now.ops,
+                               .batch = batch,
+                               .micro_rows = (rows + micro - 1) / micro,
+                               .micro_count = micro,
+                               .scale = 1.0f / (float)rows,
+                               .params = node->params,
+                               .gradient = node->gradient,
+                               .floats = (size_t)key_count * job->table.width};
+    tti_compute_run(node->compute, task);
+    tt_model_regularise(job->model, batch, node->params, node->gradient);
+    // A merged push is the sum of its iterations' mean gradients; a slice is its share of the
+    // round's mean.
+    float weight = (float)micro;
+    if (is_bsp(node))
+        weight = (float)rows / (float)job->spec.batch_size;
+    if (weight != 1.0f)
+        node->now.ops->scale(weight, node->gradient, task->floats);
+}
+
+static void
+measure(tti_node *node, uint32_t slot, const tti_compute_task *task, uint64_t applied_at_pull)
+{
+    tti_runtime *rt = node->rt;
+    uint32_t micro = task->micro_count, rows = tt_batch_rows(node->batches[slot]);
+    uint64_t now = tt_clock_now(&rt->clock);
+    uint64_t cycle = now - node->boundary_ns - TT_MIN(node->paused_ns, now - node->boundary_ns);
+    node->boundary_ns = now;
+    node->paused_ns = 0;
+    uint64_t sequence = tt_add_relaxed(&rt->applied, micro);
+    for (uint32_t piece = 0; piece < micro; piece++) {
+        uint32_t begin = piece * task->micro_rows, end = TT_MIN(begin + task->micro_rows, rows);
+        if (end <= begin)
+            continue;
+        tti_record record = {.sequence = is_bsp(node) ? node->batch_round[slot] : sequence + piece,
+                             .generation = node->adopted->view->generation,
+                             .done_ns = now - cycle * (micro - 1 - piece) / micro,
+                             .cycle_ns = cycle / micro,
+                             .worker = node->index,
+                             .examples = end - begin,
+                             .loss = (float)(task->losses[piece] / (double)(end - begin)),
+                             .staleness = (float)(sequence - applied_at_pull)};
+        tti_records_put(&node->records, &record);
+    }
+    tt_store_relaxed(&node->iterations, node->iterations + micro);
+    if (node->client != NULL)
+        tt_store_relaxed(&node->wait_max_ns, TT_MAX(tt_load_relaxed(&node->wait_max_ns),
+                                                    tt_ps_client_take_longest_wait(node->client)));
+}
+
+int
+tti_worker_iterate(tti_node *node)
+{
+    tti_runtime *rt = node->rt;
+    uint64_t *found = node->batch_count > 0 ? &node->batches_ready : &node->batches_waited;
+    if (node->batch_count == 0 && !prepare(node))
+        return 0;
+    tt_store_relaxed(found, *found + 1);
+    uint32_t slot = node->batch_head, micro = node->batch_micro[slot];
+    tt_ps_keys keys = keys_of(node->batches[slot]);
+    uint32_t need = 0;
+    if (is_bsp(node))
+        need = node->batch_round[slot];
+    else if (rt->job->table.consistency == TT_PS_SSP)
+        need = node->clock > node->now.staleness ? node->clock - node->now.staleness : 0;
+    if (!pull(node, keys, need))
+        return 1; // stopping: the batch stays prepared
+    tti_node_rest(node);
+    uint64_t applied = tt_load_relaxed(&rt->applied);
+    tti_compute_task task;
+    compute(node, slot, &task);
+    node->clock += micro;
+    if (is_bsp(node))
+        push(node, keys, node->batch_round[slot], node->batch_slice[slot]);
+    else
+        push(node, keys, node->clock, micro);
+    node->batch_head = (node->batch_head + 1) % TTI_BATCHES_MAX;
+    node->batch_count--;
+    tt_store_relaxed(&node->clock_seen, node->clock);
+    tt_store_relaxed(&node->round_seen, tti_worker_next_round(node));
+    measure(node, slot, &task, applied);
+    return 1;
+}
+
+// ---- roles
+// -------------------------------------------------------------------------------------------------------------------
+
+// The round whose work comes next (BSP); none for a worker without a slice.
+uint32_t
+tti_worker_next_round(const tti_node *node)
+{
+    if (!is_bsp(node))
+        return 0;
+    if (node->batch_count > 0)
+        return node->batch_round[node->batch_head];
+    if (node->adopted == NULL || next_owned_slice(node, 0) < 0)
+        return UINT32_MAX;
+    return node->round + (next_owned_slice(node, node->slice) < 0);
+}
+
+static void
+leave_to_others(tti_node *node)
+{
+    tti_runtime *rt = node->rt;
+    pthread_mutex_lock(&rt->orphans_lock);
+    for (; node->batch_count > 0; node->batch_count--) {
+        uint32_t slot = node->batch_head, count = tt_batch_rows(node->batches[slot]);
+        TT_ASSERT(rt->orphan_count + count <= rt->orphan_capacity); // sized for all nodes' batches
+        memcpy(rt->orphans + rt->orphan_count, rows_of(node, slot), count * sizeof *rt->orphans);
+        rt->orphan_count += count;
+        node->batch_head = (slot + 1) % TTI_BATCHES_MAX;
+    }
+    tt_store_relaxed(&rt->orphans_there, (uint32_t)(rt->orphan_count > 0));
+    pthread_mutex_unlock(&rt->orphans_lock);
+    tt_ledger_release(rt->ledger, node->index);
+}
+
+void
+tti_worker_rewind(tti_node *node)
+{
+    if (!is_bsp(node) || node->batch_count == 0)
+        return;
+    node->round = node->batch_round[node->batch_head];
+    node->slice = node->batch_slice[node->batch_head];
+    node->batch_count = 0;
+}
+
+void
+tti_worker_retire(tti_node *node)
+{
+    if (is_bsp(node))
+        tti_worker_rewind(node);
+    else
+        leave_to_others(node);
+}
+
+void
+tti_worker_join(tti_node *node)
+{
+    const tt_ps_view *view = node->adopted->view;
+    node->clock = view->join_clock[node->index];
+    node->round = view->effective_round;
+    node->slice = 0;
+    node->boundary_ns = tt_clock_now(&node->rt->clock);
+    node->paused_ns = 0;
+    tt_store_relaxed(&node->clock_seen, node->clock);
+    tt_store_relaxed(&node->round_seen, node->round);
+    tt_store_release(&node->finished, 0);
+}
+
+tt_status
+tti_worker_open(tti_node *node, tt_error *err)
+{
+    const tt_job *job = node->rt->job;
+    uint32_t max_rows = rows_max(job), keys_max = 0;
+    tt_status status = TT_OK;
+    for (uint32_t i = 0; status == TT_OK && i < TTI_BATCHES_MAX; i++)
+        status = tt_batch_alloc(job->model, job->train, max_rows, &node->batches[i]);
+    if (status == TT_OK) {
+        keys_max = tt_batch_key_capacity(node->batches[0]);
+        size_t floats = (size_t)keys_max * job->table.width;
+        node->params = tt_mem_zalloc_vector(floats, sizeof(float));
+        node->gradient = tt_mem_zalloc_vector(floats, sizeof(float));
+        node->rows = tt_mem_zalloc((size_t)max_rows * TTI_BATCHES_MAX, sizeof *node->rows);
+        status =
+            node->params != NULL && node->gradient != NULL && node->rows != NULL ? TT_OK : TT_NOMEM;
+        if (status == TT_OK)
+            status = tti_compute_open(job->model, max_rows, floats, &node->compute);
+    }
+    if (status == TT_OK)
+        status = tt_shard_cache_init(&node->cache, job->shards);
+    if (status == TT_OK)
+        status = tti_records_open(&node->records);
+    if (status == TT_OK && node->rt->mesh != NULL)
+        return tt_ps_client_open(&job->table, node->index, node->rt->node_count + 1, keys_max,
+                                 node->outbox, tti_node_hooks(node), &node->client, err);
+    if (status != TT_OK)
+        return tt_error_set(err, status, NULL, "lower cluster.nodes or optimizer.batch_size",
+                            "no memory for worker %u", node->index);
+    return TT_OK;
+}
+
+void
+tti_worker_close(tti_node *node)
+{
+    for (uint32_t i = 0; i < TTI_BATCHES_MAX; i++)
+        tt_batch_free(node->batches[i]);
+    tti_compute_close(node->compute);
+    tt_ps_client_close(node->client);
+    tt_shard_cache_fini(&node->cache);
+    tt_mem_free(node->params);
+    tt_mem_free(node->gradient);
+    tt_mem_free(node->rows);
+    tt_mem_free(node->records.slots);
+}
