@@ -94,6 +94,16 @@ max_lanes(vf v)
     return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
 }
 
+// The upper 16 bits of each lane of a, then of b.
+static inline void
+store_upper(tt_bf16 *target, vu a, vu b)
+{
+    // packing works within 128-bit halves: the middle quarters change places
+    __m256i packed =
+        _mm256_packus_epi32(_mm256_srli_epi32((__m256i)a, 16), _mm256_srli_epi32((__m256i)b, 16));
+    _mm256_storeu_si256((__m256i *)target, _mm256_permute4x64_epi64(packed, 0xd8));
+}
+
 // clang-format off: the bodies use the definitions above and each other, in this order
 #include "vec_body_basic.h"
 #include "vec_body_dense.h"

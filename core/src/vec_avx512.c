@@ -87,6 +87,16 @@ max_lanes(vf v)
     return _mm512_reduce_max_ps((__m512)v);
 }
 
+// The upper 16 bits of each lane of a, then of b.
+static inline void
+store_upper(tt_bf16 *target, vu a, vu b)
+{
+    __m256i low = _mm512_cvtepi32_epi16(_mm512_srli_epi32((__m512i)a, 16));
+    __m256i high = _mm512_cvtepi32_epi16(_mm512_srli_epi32((__m512i)b, 16));
+    _mm256_storeu_si256((__m256i *)target, low);
+    _mm256_storeu_si256((__m256i *)(target + LANES), high);
+}
+
 // clang-format off: the bodies use the definitions above and each other, in this order
 #include "vec_body_basic.h"
 #include "vec_body_dense.h"

@@ -62,23 +62,39 @@ adagrad_step(
     }
 }
 
-static inline uint16_t
-bf16_bits(uint32_t u)
+// Lanes of a where the mask is all ones, else of b.
+static inline vf
+select_lanes(vi mask, vf a, vf b)
 {
-    uint32_t rounded = (u + 0x7fffU + ((u >> 16) & 1U)) >> 16;
-    uint32_t quiet = (u >> 16) | 0x40U, zero = (u >> 16) & 0x8000U;
-    uint32_t bits = (u & 0x7f800000U) == 0 ? zero : rounded;
-    return (uint16_t)((u & 0x7fffffffU) > 0x7f800000U ? quiet : bits);
+    return (vf)(((vu)a & (vu)mask) | ((vu)b & ~(vu)mask));
+}
+
+// The upper halves of the result are the encoding: rounded to nearest even, subnormals to zero, NaN
+// quiet.
+static inline vu
+bf16_round(vu u)
+{
+    vu bits = u + ((u >> 16) & 1U) + 0x7fffU;
+    vi tiny = (u & 0x7f800000U) == 0U;
+    vi nan = (vi)(u & 0x7fffffffU) > 0x7f800000;
+    bits = (vu)select_lanes(tiny, (vf)(u & 0x80000000U), (vf)bits);
+    return (vu)select_lanes(nan, (vf)(u | 0x00400000U), (vf)bits);
 }
 
 __attribute__((unused)) static void
-bf16_encode(const float *restrict source, tt_bf16 *restrict target, size_t n)
+bf16_encode(const float *source, tt_bf16 *target, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        uint32_t u;
-        memcpy(&u, source + i, sizeof u);
-        target[i].bits = bf16_bits(u);
-    }
+    size_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES)
+        store_upper(target + i, bf16_round((vu)load(source + i)),
+                    bf16_round((vu)load(source + i + LANES)));
+    if (i == n)
+        return;
+    float rest[2 * LANES] = {0};
+    tt_bf16 halves[2 * LANES];
+    memcpy(rest, source + i, (n - i) * sizeof *rest);
+    store_upper(halves, bf16_round((vu)load(rest)), bf16_round((vu)load(rest + LANES)));
+    memcpy(target + i, halves, (n - i) * sizeof *halves);
 }
 
 static void

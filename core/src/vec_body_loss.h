@@ -1,13 +1,6 @@
 // Body of a vector variant, part 2: exp and the losses on a whole batch of margins.
 #include <math.h>
 
-// Lanes of a where the mask is all ones, else of b.
-static inline vf
-select_lanes(vi mask, vf a, vf b)
-{
-    return (vf)(((vu)a & (vu)mask) | ((vu)b & ~(vu)mask));
-}
-
 // v in the lanes below `rest`, 0 in the others.
 static inline vf
 keep_part(vf v, size_t rest)

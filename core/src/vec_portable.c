@@ -2,6 +2,9 @@
 // SSE2 on x86-64, NEON on arm64 and plain code elsewhere.
 #include "vec_variants.h"
 #include <string.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 #define LANES     4
 #define TILE_WIDE 5
@@ -82,6 +85,22 @@ max_lanes(vf v)
 {
     float a = v[0] > v[2] ? v[0] : v[2], b = v[1] > v[3] ? v[1] : v[3];
     return a > b ? a : b;
+}
+
+// The upper 16 bits of each lane of a, then of b.
+static inline void
+store_upper(tt_bf16 *target, vu a, vu b)
+{
+#if defined(__SSE2__)
+    // arithmetic shifts make lanes that fit 16 signed bits, so that packing does not saturate
+    __m128i low = _mm_srai_epi32((__m128i)a, 16), high = _mm_srai_epi32((__m128i)b, 16);
+    _mm_storeu_si128((__m128i *)target, _mm_packs_epi32(low, high));
+#else
+    for (size_t i = 0; i < LANES; i++) {
+        target[i].bits = (uint16_t)(a[i] >> 16);
+        target[i + LANES].bits = (uint16_t)(b[i] >> 16);
+    }
+#endif
 }
 
 // clang-format off: the bodies use the definitions above and each other, in this order

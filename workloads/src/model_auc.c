@@ -1,9 +1,10 @@
 // Area under the ROC curve by sorting.
 #include "model_auc.h"
+#include "radix_sort.h"
 #include <math.h>
 #include <string.h>
 
-enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, KEY_SHIFT = 1 };
+enum { KEY_SHIFT = 1 }; // the label is below the score
 
 // Unsigned order of the result is the order of the floats; -0 is made +0, with which it ties.
 static uint32_t
@@ -13,21 +14,6 @@ ordered_bits(float x)
     x = x + 0.0F;
     memcpy(&u, &x, sizeof u);
     return (u & 0x80000000U) != 0 ? ~u : u | 0x80000000U;
-}
-
-static void
-sort_by_digit(const uint64_t *source, uint64_t *target, size_t n, int shift)
-{
-    size_t at[DIGITS] = {0}, sum = 0;
-    for (size_t i = 0; i < n; i++)
-        at[(source[i] >> shift) & (DIGITS - 1)]++;
-    for (size_t d = 0; d < DIGITS; d++) {
-        const size_t count = at[d];
-        at[d] = sum;
-        sum += count;
-    }
-    for (size_t i = 0; i < n; i++)
-        target[at[(source[i] >> shift) & (DIGITS - 1)]++] = source[i];
 }
 
 // items: score << 1 | positive, sorted by score.
@@ -57,20 +43,14 @@ tti_model_auc(const float *score, const uint8_t *positive, size_t n, double *auc
     uint64_t *items = tt_mem_zalloc(n, 2 * sizeof *items);
     if (items == NULL)
         return TT_NOMEM;
-    uint64_t *source = items, *target = items + n;
     int numbers = 1;
     for (size_t i = 0; i < n; i++) {
         numbers &= !isnan(score[i]);
-        source[i] = (uint64_t)ordered_bits(score[i]) << KEY_SHIFT | (positive[i] != 0);
+        items[i] = (uint64_t)ordered_bits(score[i]) << KEY_SHIFT | (positive[i] != 0);
     }
-    for (int bit = 0; bit < 32; bit += DIGIT_BITS) {
-        sort_by_digit(source, target, n, bit + KEY_SHIFT);
-        uint64_t *sorted = target;
-        target = source;
-        source = sorted;
-    }
+    const uint64_t *sorted = tti_radix_sort(items, items + n, n, KEY_SHIFT, 32);
     if (numbers)
-        *auc = area(source, n);
+        *auc = area(sorted, n);
     tt_mem_free(items);
     return TT_OK;
 }

@@ -6,9 +6,9 @@
 // proportional to the words touched. Beyond, the bitmap would no longer fit the cache: radix sort
 // of (key, entry) pairs.
 #include "model_keys.h"
-#include <string.h>
+#include "radix_sort.h"
 
-enum { BITMAP_FEATURES_MAX = 1 << 24, DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
+enum { BITMAP_FEATURES_MAX = 1 << 24 };
 
 typedef struct marked_word {
     uint64_t bits;
@@ -130,41 +130,19 @@ clear_marks(tti_keys *self)
     }
 }
 
-// One stable pass by the digit at `shift` of the key.
-static void
-sort_by_digit(const uint64_t *source, uint64_t *target, size_t n, int shift)
-{
-    uint32_t at[DIGITS] = {0};
-    for (size_t i = 0; i < n; i++)
-        at[(source[i] >> shift) & (DIGITS - 1)]++;
-    uint32_t sum = 0;
-    for (size_t d = 0; d < DIGITS; d++) {
-        const uint32_t count = at[d];
-        at[d] = sum;
-        sum += count;
-    }
-    for (size_t i = 0; i < n; i++)
-        target[at[(source[i] >> shift) & (DIGITS - 1)]++] = source[i];
-}
-
 static uint32_t
 assign_by_sorting(tti_keys *self, uint32_t *index, size_t n, uint32_t *keys)
 {
-    uint64_t *source = self->pairs, *target = self->pairs + self->entries_max;
+    uint64_t *pairs = self->pairs;
     for (size_t i = 0; i < n; i++)
-        source[i] = (uint64_t)index[i] << 32 | i;
-    for (int bit = 0; bit < self->key_bits; bit += DIGIT_BITS) {
-        sort_by_digit(source, target, n, 32 + bit);
-        uint64_t *sorted = target;
-        target = source;
-        source = sorted;
-    }
+        pairs[i] = (uint64_t)index[i] << 32 | i;
+    pairs = tti_radix_sort(pairs, self->pairs + self->entries_max, n, 32, self->key_bits);
     uint32_t count = 0;
     for (size_t i = 0; i < n; i++) {
-        const uint32_t key = (uint32_t)(source[i] >> 32);
+        const uint32_t key = (uint32_t)(pairs[i] >> 32);
         if (count == 0 || keys[count - 1] != key)
             keys[count++] = key;
-        index[(uint32_t)source[i]] = count - 1;
+        index[(uint32_t)pairs[i]] = count - 1;
     }
     return count;
 }
