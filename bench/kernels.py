@@ -15,6 +15,9 @@ import kernels_peers  # noqa: E402  (beside this file)
 
 def main(arguments):
     program = os.path.join(here, "..", "build", "release", "bin", "kernels_bench")
+    if not os.path.exists(program):
+        print("kernels_bench is not built: cmake --preset release && cmake --build --preset release", file=sys.stderr)
+        return 1
     peers = "--no-peers" not in arguments
     arguments = [a for a in arguments if a != "--no-peers"]
     cal = None
