@@ -2,7 +2,7 @@
 //
 //     Delta = log(time left under X) - log(time left under the best known setting B), from the
 //     joint posterior, mean m, s.d. s EI(X) = left_B [Phi(d) - exp(m + s^2/2) Phi(d - s)],  d =
-//     -m/s C(X)  = R(cur -> X) + Phi(-d) R(X -> B) + E[window lost] - R(cur -> B)
+//     -m/s C(X)  = R(cur -> X) + Phi(-d) R(X -> B) + E[window lost] + fit - R(cur -> B)
 //
 // Departure from the page: the comparison is with the best known setting and not with the one in
 // force. When a trial has failed, both "back to B" and "straight on to X" are open, and R(cur -> B)
@@ -14,6 +14,7 @@
 
 enum { BATCH = 64, HISTORY_WINDOWS = 10 };
 static const double GAIN_RETURN = 0.02, GAIN_REVERSE = 0.05, SHARE_TO_STAY_OPEN = 0.5;
+static const double START_STALE_SHARE = 0.1;
 
 typedef struct sight {
     tt_tuner *t;
@@ -120,7 +121,8 @@ weigh(const tt_tuner *t, const tti_frame *f, const tti_tried *x, tti_choice *c)
     double worse = o->sd > 0 ? tt_ei_phi(o->mean / o->sd) : o->mean > 0;
     c->ei_s = f->left_s * exp(tt_ei_log_saved(o->mean, o->sd, NULL, NULL));
     c->cost_s = tti_tuner_switch_s(t, f->from, &x->setting) +
-                worse * tti_tuner_switch_s(t, f->best, &x->setting) + expected_loss(t, f, x, o);
+                worse * tti_tuner_switch_s(t, f->best, &x->setting) + expected_loss(t, f, x, o) +
+                tti_tuner_fit_seconds(t) / t->options.processors;
     return c->ei_s - c->cost_s + tti_tuner_switch_s(t, f->from, &t->tried[f->best].setting);
 }
 
@@ -314,6 +316,29 @@ explain(const tt_tuner *t, tti_choice *c)
                        cost);
 }
 
+// The ledger is overdrawn outside the start setting, and that one was not seen for long: either it
+// is better than what is now believed best, or the machine has changed. One window tells.
+static int
+start_is_stale(const tt_tuner *t, const tti_frame *f)
+{
+    double age = t->now_s - t->tried[0].seen_s;
+    return f->guard_s < 0 && f->from != 0 && f->best != 0 &&
+           age > START_STALE_SHARE * (t->now_s - t->begin_s);
+}
+
+static void
+recheck_start(const tt_tuner *t, const tti_frame *f, tti_choice *out)
+{
+    *out = (tti_choice){.decision = TT_TUNER_MOVE,
+                        .id = 0,
+                        .setting = t->tried[0].setting,
+                        .outlook = outlook_of(t, f, &t->tried[0], 0),
+                        .settles = 1};
+    (void)snprintf(out->reason, sizeof out->reason,
+                   "back to the start setting to measure it again: tuning has cost more than the "
+                   "guard allows");
+}
+
 static tt_status
 compete(tt_tuner *t, const tti_frame *f, tti_choice *out, tt_error *err)
 {
@@ -327,7 +352,9 @@ compete(tt_tuner *t, const tti_frame *f, tti_choice *out, tt_error *err)
                 t->tried[i].row_windows < 3)
                 enter(t, f, &t->tried[i], i, &c);
     }
-    if (c.value > 0) {
+    if (start_is_stale(t, f)) {
+        recheck_start(t, f, out);
+    } else if (c.value > 0) {
         *out = c.best;
         out->planned = t->plan_done > planned;
         explain(t, out);

@@ -9,6 +9,7 @@ enum { BELIEVED_ITERATIONS = 20 * 25 };
 static const double STAGE_MARGIN = 0.03;
 // Share of the guard that is spent; the rest covers errors of the ledger's own measurements.
 static const double GUARD_SHARE = 0.8;
+static const double CLEARLY_SLOWER = 2;
 
 // The stage is a share of the way in log loss. Loss curves flatten, so the rest of the way takes at
 // least as long in proportion: left >= done (1 - c)/c. A bound that needs no curve, and exact when
@@ -89,11 +90,10 @@ tti_tuner_window_loss(const tt_tuner *t, const tti_tried *setting, double t_ref,
 {
     if (ratio <= 1)
         return 0;
-    // What is begun under it is finished under it; beyond that a trial that is clearly slower is
-    // left as soon as its time is known at all, or even from what does not arrive.
+    // What is begun under it is finished under it. Beyond that a trial that is clearly slower is
+    // left for what does not arrive, before anything has.
     double n = (double)setting->workers * setting->merged;
-    if (ratio < 3)
-        n += ratio > 1.6 ? tt_est_time_window(setting->workers) : setting->full_window;
+    n += ratio > CLEARLY_SLOWER ? 0 : setting->full_window;
     double duration = fmax(n * t_ref * ratio, t->options.window_s_min);
     return duration * (1 - 1 / ratio);
 }

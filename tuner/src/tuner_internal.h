@@ -23,6 +23,7 @@ typedef struct tti_tried {
     double log_t_all, weight_all; // over all windows
     int banned;                   // refused by a knob, or the loss rose under it
     int abandoned;                // its only window was broken off
+    double seen_s; // end of its last window
     uint32_t windows;
     uint64_t iterations; // applied under it, for the ledger
 } tti_tried;

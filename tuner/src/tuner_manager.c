@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+// S.d. of log seconds per iteration over a space of settings, before anything was measured.
+static const double SCALE = 1;
 static const double switch_prior[TT_TUNER_CLASSES] = {0.002, 0.05, 0.05, 0.1};
 
 static tt_status
@@ -36,6 +38,7 @@ fill_defaults(tt_tuner *t)
     if (o->nodes == 0 && o->workers_of != NULL)
         o->nodes = o->workers_of(o->callback_self, &t->search.base);
     o->nodes = TT_MAX(o->nodes, 1u);
+    o->processors = o->processors > 0 ? o->processors : 2;
 }
 
 static void
@@ -56,7 +59,7 @@ open_process(tt_tuner *t, tt_error *err)
     tt_gp_options options = {.model = models[t->options.model],
                              .dims = t->search.dims,
                              .seed = t->options.seed,
-                             .scale = 0.7,
+                             .scale = SCALE,
                              .scale_rows = 2};
     for (uint32_t d = 0; d < t->search.dims; d++) {
         tt_knob_kind kind = t->space->knob[t->search.knob[d]].knob->kind;

@@ -7,6 +7,9 @@
 // needs no new fit.
 static const double STAGE_MERGE = 0.1, REFIT_GROWTH = 1.1;
 enum { REFIT_ALWAYS_ROWS = 60, REFIT_EVALUATIONS = 90 };
+// Pushes beyond one a worker in a window in which a push brings several iterations: all workers
+// must have been heard, or the sum of their paces lacks some.
+enum { PUSHES_MORE = 4 };
 
 void
 tti_tuner_describe(const tt_tuner *t, const tt_setting *setting, tti_tried *out)
@@ -23,8 +26,10 @@ tti_tuner_describe(const tt_tuner *t, const tt_setting *setting, tti_tried *out)
     out->workers = o->bulk_synchronous ? 1 : TT_MAX(workers, 1u);
     uint32_t merged = o->merged_of != NULL ? o->merged_of(o->callback_self, setting) : 1;
     out->merged = TT_MAX(merged, 1u);
-    uint32_t full = tt_est_full_window(out->workers);
-    out->full_window = o->window > 0 ? TT_MAX(o->window, tt_est_time_window(out->workers)) : full;
+    uint32_t full = o->window > 0 ? o->window : tt_est_full_window(out->workers);
+    full = TT_MAX(full, tt_est_time_window(out->workers));
+    uint32_t heard = (out->workers + PUSHES_MORE) * out->merged;
+    out->full_window = out->merged > 1 ? TT_MAX(full, heard) : full;
 }
 
 uint32_t

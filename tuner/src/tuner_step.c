@@ -11,6 +11,8 @@ static const double ABANDON_RATIO = 1.6;
 static const double REST_FITS = 100, REST_GROWTH = 1.5, HELD_FITS = 20;
 // Settled windows last at least this share of the job, so that a long job does not drown in them.
 static const double SETTLED_WINDOW_SHARE = 0.01;
+// A dozen cycles that agree by chance do not make a cycle certain.
+static const double CYCLE_CV_LEAST = 0.1;
 // S.d. of log t where only a bound on it is known.
 static const double BOUND_SD = 0.3;
 // A switch that loses fewer iterations than this is cheap, and the start phase short.
@@ -119,8 +121,8 @@ enter_row(tt_tuner *t, const tt_est_window *w, double bound, tt_error *err)
     tti_tried *s = &t->tried[t->current];
     double value = w->seconds_per_iteration, var;
     if (isfinite(value) && value > 0) {
-        double cv = isfinite(w->time_cv) ? w->time_cv : 0.2;
-        var = fmax(cv * cv / fmax(w->kept, 1), 1e-8);
+        double cv = fmax(isfinite(w->time_cv) ? w->time_cv : 0, CYCLE_CV_LEAST);
+        var = cv * cv * s->merged / fmax(w->kept, 1);
     } else if (bound > 0) {
         // Somewhat above the bound.
         value = bound * exp(BOUND_SD);
@@ -129,6 +131,7 @@ enter_row(tt_tuner *t, const tt_est_window *w, double bound, tt_error *err)
         return TT_OK;
     }
     s->windows++;
+    s->seen_s = t->now_s;
     report_realised(t, log(value));
     return tti_tuner_add_row(t, t->current, log(value), var, fmax(w->kept, 1), err);
 }
@@ -239,7 +242,8 @@ too_slow(const tt_tuner *t, const tt_est_window *w, double *seen)
     // The most that better statistics could make up for.
     double benefit = exp(fmax(rate - t->ref_rate, 0) + 1.96 * sqrt(sd * sd + sd_ref * sd_ref));
     double bound = lower_bound(t, w);
-    *seen = isfinite(w->seconds_per_iteration) ? w->seconds_per_iteration : bound;
+    int timed = isfinite(w->seconds_per_iteration) && w->kept >= (s->workers + 2) * s->merged;
+    *seen = timed ? w->seconds_per_iteration : bound;
     return fmax(*seen, bound) > ABANDON_RATIO * benefit * t->ref_t;
 }
 
@@ -290,7 +294,9 @@ window_full(const tt_tuner *t, const tt_est_window *w)
     double least = t->options.window_s_min;
     if (!t->trial && (t->phase == TT_TUNER_SETTLED || t->phase == TT_TUNER_OFF))
         least = fmax(least, SETTLED_WINDOW_SHARE * (t->now_s - t->begin_s));
-    return w->kept >= t->tried[t->current].full_window && isfinite(w->seconds_per_iteration) &&
+    // Everything is measured against the start setting: twice as carefully.
+    uint32_t wanted = t->tried[t->current].full_window << (t->window_index == 0);
+    return w->kept >= wanted && isfinite(w->seconds_per_iteration) &&
            t->now_s - t->window_begin_s >= least;
 }
 

@@ -65,6 +65,7 @@ typedef struct tt_tuner_options {
     uint32_t
         nodes; // all nodes of the job, for the share that works; 0 = as many as workers_of(start)
     double budget_s;     // wall time the job may take in all (stop.max_time); 0 = unlimited
+    uint32_t processors; // that the job and the tuner share: what a fit takes from training; 0 = 2
     double window_s_min; // a window lasts at least this long; 0 = 0.05
     // Seconds a switch loses, by class (flags of tt_knob_effect: 0 setting, 1 data, 2 model, 3
     // both), before any was measured; 0 = 0.002, 0.05, 0.05, 0.1.
