@@ -1,6 +1,7 @@
 // Families of the form loss = floor + amplitude * g(clock; shape): linear in two parameters, one
 // shape searched. expfloor: g = exp(-shape x), fixed-step SGD. sublinear: g = shape / (x + shape),
-// Optimus' 1/(b0 k + b1) + b2. A power law is one more g.
+// Optimus' 1/(b0 k + b1) + b2. power: g = (shape / (x + shape))^p, p = 1/2: what real SGD with many
+// time scales looks like.
 #include "est_family.h"
 #include "est_robust.h"
 #include "tt/core.h"
@@ -8,73 +9,84 @@
 #include <string.h>
 
 // Letters: x clock, s log shape, g basis, c floor, A amplitude, w weight.
-typedef struct basis {
+typedef struct basis basis;
+struct basis {
+    double power; // of the power laws
     // g averaged over [x - width/2, x + width/2].
-    double (*eval)(double shape, double x, double width);
+    double (*eval)(const basis *b, double shape, double x, double width);
     // d eval / d log shape, width ignored.
-    double (*slope)(double shape, double x);
+    double (*slope)(const basis *b, double shape, double x);
     // The x with g(x) = value, value > 0.
-    double (*solve)(double shape, double value);
-    // Search range of the shape for points from `first` to `last` of width `width`.
-    void (*range)(double first, double last, double width, double *low, double *high);
-} basis;
+    double (*solve)(const basis *b, double shape, double value);
+    // Search range of the shape for points up to `last` of width `width`.
+    void (*range)(double last, double width, double *low, double *high);
+};
 
 static double
-exp_eval(double shape, double x, double width)
+exp_eval(const basis *b, double shape, double x, double width)
 {
+    TT_UNUSED(b);
     const double u = shape * width;
     return exp(-shape * x) * (1 + u * u / 24);
 }
 
 static double
-exp_slope(double shape, double x)
+exp_slope(const basis *b, double shape, double x)
 {
+    TT_UNUSED(b);
     return -shape * x * exp(-shape * x);
 }
 
 static double
-exp_solve(double shape, double value)
+exp_solve(const basis *b, double shape, double value)
 {
+    TT_UNUSED(b);
     return -log(value) / shape;
 }
 
 static void
-exp_range(double first, double last, double width, double *low, double *high)
+exp_range(double last, double width, double *low, double *high)
 {
-    TT_UNUSED(first);
     *low = 0.1 / last;
     *high = 2 / fmax(width, 1e-3 * last);
 }
 
 static double
-inverse_eval(double shape, double x, double width)
+raise_to(double base, double power)
 {
-    const double t = x + shape, u = width / t;
-    return shape / t * (1 + u * u / 12);
+    return power == 1 ? base : power == 0.5 ? sqrt(base) : pow(base, power);
 }
 
 static double
-inverse_slope(double shape, double x)
+power_eval(const basis *b, double shape, double x, double width)
 {
-    return shape * x / ((x + shape) * (x + shape));
+    const double t = x + shape, u = width / t, p = b->power;
+    return raise_to(shape / t, p) * (1 + p * (p + 1) * u * u / 24);
 }
 
 static double
-inverse_solve(double shape, double value)
+power_slope(const basis *b, double shape, double x)
 {
-    return shape * (1 / value - 1);
+    const double t = x + shape;
+    return b->power * raise_to(shape / t, b->power) * x / t;
+}
+
+static double
+power_solve(const basis *b, double shape, double value)
+{
+    return shape * (pow(value, -1 / b->power) - 1);
 }
 
 static void
-inverse_range(double first, double last, double width, double *low, double *high)
+power_range(double last, double width, double *low, double *high)
 {
-    TT_UNUSED(first);
     *low = fmax(width, 1e-3 * last) / 2;
     *high = 10 * last;
 }
 
-static const basis exp_basis = {exp_eval, exp_slope, exp_solve, exp_range};
-static const basis inverse_basis = {inverse_eval, inverse_slope, inverse_solve, inverse_range};
+static const basis expfloor_basis = {0, exp_eval, exp_slope, exp_solve, exp_range};
+static const basis sublinear_basis = {1, power_eval, power_slope, power_solve, power_range};
+static const basis power_basis = {0.5, power_eval, power_slope, power_solve, power_range};
 
 // The points of one fit, with weights 1 / variance * Huber. x counts from the first block's
 // beginning: a history that starts late must not make g underflow.
@@ -102,7 +114,7 @@ solve_shape(const problem *p, double log_shape, solution *out)
     const double shape = exp(log_shape);
     double g[TTI_CURVE_POINTS], sum_w = 0, sum_g = 0, sum_y = 0;
     for (uint32_t i = 0; i < p->n; i++) {
-        g[i] = p->basis->eval(shape, p->x[i], p->width[i]);
+        g[i] = p->basis->eval(p->basis, shape, p->x[i], p->width[i]);
         sum_w += p->w[i];
         sum_g += p->w[i] * g[i];
         sum_y += p->w[i] * p->y[i];
@@ -233,8 +245,8 @@ fill_covariance(const problem *p, const solution *at, double shape, tti_fit *out
     double a[3][3] = {{0}};
     a[0][0] = 1.0 / 9; // log shape is known to a factor of 20 before any data
     for (uint32_t i = 0; i < p->n; i++) {
-        const double j[3] = {at->amplitude * p->basis->slope(shape, p->x[i]),
-                             at->floor_fixed ? 0 : 1, p->basis->eval(shape, p->x[i], 0)};
+        const double j[3] = {at->amplitude * p->basis->slope(p->basis, shape, p->x[i]),
+                             at->floor_fixed ? 0 : 1, p->basis->eval(p->basis, shape, p->x[i], 0)};
         for (int r = 0; r < 3; r++)
             for (int c = 0; c < 3; c++)
                 a[r][c] += p->w[i] * j[r] * j[c] / out->noise_factor;
@@ -242,6 +254,24 @@ fill_covariance(const problem *p, const solution *at, double shape, tti_fit *out
     for (int r = 0; r < 3; r++)
         a[r][r] *= 1 + 1e-9;
     return tti_invert3((const double(*)[3])a, out->covariance);
+}
+
+// Blocks weigh 1 / variance times u = (share of the way gone)^1.5: no real curve is of its family's
+// form from the first push on, and the end is what extrapolates. (Asynchronous logistic regression:
+// median within 2x in 25-46 % of jobs without, 44-63 % with; synthetic curves lose nothing.) The u
+// are scaled to sum to their effective number (sum u)^2 / sum u^2, lest the posterior be too wide.
+static void
+fill_trust(const tti_curve_data *data, const problem *p, double *trust)
+{
+    double sum = 0, squares = 0;
+    for (uint32_t i = 0; i < p->n; i++) {
+        const double share = p->x[i] / p->x[p->n - 1];
+        trust[i] = share * sqrt(share);
+        sum += trust[i];
+        squares += trust[i] * trust[i];
+    }
+    for (uint32_t i = 0; i < p->n; i++)
+        trust[i] *= sum / squares / data->variance[i];
 }
 
 static void
@@ -257,11 +287,12 @@ basis_fit(const basis *b, const tti_curve_data *data, uint32_t count, tti_fit *o
         p.x[i] = data->x[i] - origin;
     enum { GRID = 14 };
     double low, high, h[TTI_CURVE_POINTS], r[TTI_CURVE_POINTS];
-    b->range(p.x[0], p.x[count - 1], data->width[0], &low, &high);
+    b->range(p.x[count - 1], data->width[0], &low, &high);
     low = log(low);
     high = fmax(log(high), low + 0.1);
-    for (uint32_t i = 0; i < count; i++)
-        p.w[i] = 1 / data->variance[i];
+    double trust[TTI_CURVE_POINTS];
+    fill_trust(data, &p, trust);
+    memcpy(p.w, trust, count * sizeof *trust);
     double best = 0;
     solution at = {0};
     for (int pass = 0; pass < 2; pass++) {
@@ -272,12 +303,12 @@ basis_fit(const basis *b, const tti_curve_data *data, uint32_t count, tti_fit *o
         solve_shape(&p, best, &at);
         for (uint32_t i = 0; i < count; i++)
             r[i] = (data->y[i] - at.floor -
-                    at.amplitude * b->eval(exp(best), p.x[i], data->width[i])) /
+                    at.amplitude * b->eval(b, exp(best), p.x[i], data->width[i])) /
                    sqrt(data->variance[i]);
         out->noise_factor = tti_residual_factor(r, count, 3, h);
         if (pass == 0)
             for (uint32_t i = 0; i < count; i++)
-                p.w[i] = h[i] / data->variance[i];
+                p.w[i] = h[i] * trust[i];
     }
     out->p[0] = exp(best);
     out->p[1] = at.floor;
@@ -294,8 +325,8 @@ basis_fit(const basis *b, const tti_curve_data *data, uint32_t count, tti_fit *o
 static double
 basis_predict(const basis *b, const tti_fit *fit, double clock, double *sd)
 {
-    const double shape = fit->p[0], x = fmax(clock - fit->p[3], 0), g = b->eval(shape, x, 0);
-    const double j[3] = {fit->p[2] * b->slope(shape, x), 1, g};
+    const double shape = fit->p[0], x = fmax(clock - fit->p[3], 0), g = b->eval(b, shape, x, 0);
+    const double j[3] = {fit->p[2] * b->slope(b, shape, x), 1, g};
     double variance = 0;
     for (int r = 0; r < 3; r++)
         for (int c = 0; c < 3; c++)
@@ -350,7 +381,7 @@ add_node(const basis *b,
         const double e = target - floor;
         double left = TTI_ITERATIONS_MAX;
         if (amplitude > 0 && e > 0)
-            left = b->solve(node->shape, fmin(e / amplitude, 1)) - now;
+            left = b->solve(b, node->shape, fmin(e / amplitude, 1)) - now;
         // under half a per cent of the way gone "left" is noise of the fit
         const double x = tti_log_iterations(fmax(left, 0.005 * now)), w = weight / 5;
         sum->weight += w;
@@ -416,24 +447,15 @@ basis_floor(const tti_fit *fit)
     static void name##_inverse(const tti_fit *fit, double now, double target, tti_left *out)       \
     {                                                                                              \
         basis_inverse(&name##_basis, fit, now, target, out);                                       \
-    }
-BASIS_FAMILY(exp)
-BASIS_FAMILY(inverse)
+    }                                                                                              \
+    static double name##_log_predictive(const tti_fit *fit, double clock, double y,                \
+                                        double variance)                                           \
+    {                                                                                              \
+        return tti_default_log_predictive(&tti_family_##name, fit, clock, y, variance);            \
+    }                                                                                              \
+    const tti_family tti_family_##name = {                                                         \
+        #name, 1, name##_fit, name##_predict, name##_inverse, name##_log_predictive, basis_floor};
 
-static double
-exp_log_predictive(const tti_fit *fit, double clock, double y, double variance)
-{
-    return tti_default_log_predictive(&tti_family_expfloor, fit, clock, y, variance);
-}
-
-static double
-inverse_log_predictive(const tti_fit *fit, double clock, double y, double variance)
-{
-    return tti_default_log_predictive(&tti_family_sublinear, fit, clock, y, variance);
-}
-
-const tti_family tti_family_expfloor = {
-    "expfloor", 1, exp_fit, exp_predict, exp_inverse, exp_log_predictive, basis_floor};
-const tti_family tti_family_sublinear = {
-    "sublinear", 1, inverse_fit, inverse_predict, inverse_inverse, inverse_log_predictive,
-    basis_floor};
+BASIS_FAMILY(expfloor)
+BASIS_FAMILY(sublinear)
+BASIS_FAMILY(power)

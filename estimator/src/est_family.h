@@ -61,6 +61,7 @@ typedef struct tti_family {
 extern const tti_family tti_family_hogwild;   // est_hogwild.c
 extern const tti_family tti_family_expfloor;  // est_basis.c
 extern const tti_family tti_family_sublinear; // est_basis.c
+extern const tti_family tti_family_power;     // est_basis.c
 extern const tti_family tti_family_locallin;  // est_local.c
 extern const tti_family tti_family_hwonly;    // est_local.c
 

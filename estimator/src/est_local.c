@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-// p = {loss at x_mean, fall per clock, x_mean}; covariance of the first two.
+// p = {loss at x_mean, fall per clock, x_mean, clock seen}; covariance of the first two.
 static void
 local_fit(const tti_curve_data *data, uint32_t count, tti_fit *out)
 {
@@ -32,6 +32,7 @@ local_fit(const tti_curve_data *data, uint32_t count, tti_fit *out)
     out->p[2] = line.x_mean;
     out->covariance[0][0] = out->noise_factor / sum_w;
     out->covariance[1][1] = fmax(line.slope_se * line.slope_se, out->noise_factor / line.sum_xx);
+    out->p[3] = data->x[count - 1] - data->x[first];
     out->ok = 1;
 }
 
@@ -58,7 +59,9 @@ local_inverse(const tti_fit *fit, double now, double target, tti_left *out)
     const double level = sd / fmax(fabs(gap), sd + 1e-300);
     out->unreachable = tti_normal_cdf(-fit->p[1] / fmax(se, 1e-300));
     out->log_mean = tti_log_iterations(left);
-    out->log_sd = fmin(sqrt(relative * relative + level * level), 2);
+    // a line is to be trusted about as far ahead as it was seen
+    const double reach = 0.5 * log1p(left / fmax(fit->p[3], 1));
+    out->log_sd = fmin(sqrt(relative * relative + level * level + reach * reach), 2);
 }
 
 static double

@@ -6,8 +6,8 @@
 
 // A new family is one line here (and TTI_FAMILIES).
 static const tti_family *const families[] = {
-    &tti_family_hogwild,  &tti_family_expfloor, &tti_family_sublinear,
-    &tti_family_locallin, &tti_family_hwonly,
+    &tti_family_hogwild, &tti_family_expfloor, &tti_family_sublinear,
+    &tti_family_power,   &tti_family_locallin, &tti_family_hwonly,
 };
 _Static_assert(TT_COUNT_OF(families) == TTI_FAMILIES, "TTI_FAMILIES counts the table");
 _Static_assert((int)TTI_FAMILIES <= (int)TT_EST_FAMILIES_MAX, "callers size their arrays by it");
@@ -121,8 +121,9 @@ score_block(tti_mix *mix, const tti_curve_data *data, uint32_t i)
         return;
     const tti_fit *before = i >= TTI_MIX_AHEAD ? fits_before(mix, i - TTI_MIX_AHEAD + 1) : NULL;
     const int have_four = before && predictive(before, data, i, four);
+    // The mean of the two: both judge the same block, their sum would count it twice.
     for (int f = 0; f < TTI_FAMILIES; f++)
-        mix->score[f] = 0.9 * mix->score[f] + one[f] + (have_four ? four[f] : 0);
+        mix->score[f] = 0.9 * mix->score[f] + (have_four ? 0.5 * (one[f] + four[f]) : one[f]);
     mix->scored++;
     weigh(mix);
 }
@@ -238,9 +239,8 @@ tti_mix_left(const tti_mix *mix, double now, double target, tti_mixture *out)
             continue;
         out->weight[out->count] = w;
         out->mean[out->count] = left.log_mean;
-        // A fit knows its own error, not that no real curve is of its form: 10 % more, and 3 %.
-        // (Synthetic jobs: 80 % intervals held 76 % of the time without, 82 % with.)
-        out->sd[out->count] = hypot(1.1 * left.log_sd, 0.03);
+        // A fit knows its own error, not that no real curve is of its form: at least 3 %.
+        out->sd[out->count] = hypot(left.log_sd, 0.03);
         out->count++;
         reachable += w;
     }

@@ -26,7 +26,8 @@ line_from(const tti_series *history, uint32_t first, double variance, tti_line *
 void
 tti_plateau_check(tti_plateau *plateau, const tti_series *history, double target)
 {
-    plateau->now = 0;
+    const int suspected = plateau->suspected;
+    plateau->now = plateau->suspected = 0;
     if (history->count < LEAST_BLOCKS)
         return;
     double variance = 0, n = 0;
@@ -47,15 +48,17 @@ tti_plateau_check(tti_plateau *plateau, const tti_series *history, double target
                 2 * line.slope_se - line.slope < (last->mean - target) / 20 / last->clock;
         return;
     }
-    const double needed = 3 * cbrt(12 * variance / (plateau->fall * plateau->fall));
+    const double needed = 4 * cbrt(12 * variance / (plateau->fall * plateau->fall));
     uint32_t first = history->count;
     double held = 0;
     while (first > 0 && (held < needed || history->count - first < LEAST_BLOCKS))
         held += history->blocks[--first].n;
     if (held < needed || !line_from(history, first, variance, &line))
         return;
-    if (-line.slope < 2 * line.slope_se)
-        plateau->now = 1;
-    else
+    if (-line.slope < 2 * line.slope_se) {
+        plateau->suspected = 1;
+        plateau->now = suspected;
+    } else {
         plateau->fall = -line.slope;
+    }
 }

@@ -254,7 +254,8 @@ open_run(tt_estimator *est, uint32_t setting, const double *features, uint32_t f
     run->level_variance = variance;
     run->level_n = n;
     run->feature_count = TT_MIN(feature_count, (uint32_t)TT_EST_FEATURES_MAX);
-    memcpy(run->features, features, run->feature_count * sizeof *features);
+    if (run->feature_count > 0)
+        memcpy(run->features, features, run->feature_count * sizeof *features);
     tti_series_reset(&run->blocks);
     tti_refresh(est);
     tti_mix_snapshot_take(est->mix, &run->foretold);

@@ -81,7 +81,8 @@ tt_estimator_log_rate(const tt_estimator *est,
     // Settings that agree in every statistical knob have the same rate: the id must not matter.
     TT_UNUSED(setting);
     double u[TT_EST_FEATURES_MAX] = {0};
-    memcpy(u, features, TT_MIN(feature_count, (uint32_t)TT_EST_FEATURES_MAX) * sizeof *u);
+    if (feature_count > 0)
+        memcpy(u, features, TT_MIN(feature_count, (uint32_t)TT_EST_FEATURES_MAX) * sizeof *u);
     tti_rate rate;
     tti_current_rate(est, &rate);
     tti_rate_predict(&rate, u, tti_noise_ratio(&est->noise, u), mean, sd);
@@ -133,9 +134,12 @@ find_answer(const tt_estimator *est)
     double variance, n;
     const double loss = tti_recent_loss(est, &variance, &n);
     if (loss <= target) {
-        a.kind = ANSWER_REACHED;
         a.confidence = tti_normal_cdf((target - loss) / fmax(sqrt(variance / n), 1e-300));
-        return a;
+        // A doubtful dip under the target is the noise of few losses: the curve knows better.
+        if (a.confidence > 0.9 || a.mixture.count == 0) {
+            a.kind = ANSWER_REACHED;
+            return a;
+        }
     }
     if (est->plateau->now)
         a.flags |= TT_EST_PLATEAU;
