@@ -68,8 +68,7 @@ tt_mesh_open(uint32_t node_count, tt_mesh **out, tt_error *err)
         mesh->ends[i].mesh = mesh;
         mesh->ends[i].index = i;
         for (uint32_t j = 0; status == TT_OK && j < node_count; j++)
-            if (i != j)
-                status = tti_ring_init(&link_at(mesh, i, j)->ring, RING_BYTES);
+            status = tti_ring_init(&link_at(mesh, i, j)->ring, RING_BYTES);
     }
     if (status != TT_OK) {
         tt_mesh_close(mesh);
@@ -106,8 +105,7 @@ tt_mesh_set_chunk(tt_mesh *mesh, uint32_t node, uint32_t chunk_bytes)
     uint32_t chunk = TT_MIN(TT_MAX(chunk_bytes, CHUNK_MIN), CHUNK_MAX);
     mesh->ends[node].chunk_bytes = chunk;
     for (uint32_t to = 0; to < mesh->node_count; to++)
-        if (to != node)
-            link_at(mesh, node, to)->ring.wrap_limit = CHUNKS_IN_RING * (chunk + 64) & ~63u;
+        link_at(mesh, node, to)->ring.wrap_limit = CHUNKS_IN_RING * (chunk + 64) & ~63u;
 }
 
 void
@@ -208,7 +206,7 @@ send_frame(void *self, uint32_t to, tt_frame *frame, const tt_span *spans, uint3
 {
     end *from = self;
     enum { SPANS_MAX = 8 };
-    TT_ASSERT(span_count < SPANS_MAX && to < from->mesh->node_count && to != from->index);
+    TT_ASSERT(span_count < SPANS_MAX && to < from->mesh->node_count);
     tt_span all[SPANS_MAX] = {{frame, sizeof *frame}};
     size_t total = sizeof *frame;
     for (uint32_t i = 0; i < span_count; i++) {
@@ -338,8 +336,7 @@ tt_mesh_receive(tt_mesh *mesh,
     for (uint32_t i = 0; i < mesh->node_count && handled < limit; i++) {
         uint32_t peer = me->next_peer;
         me->next_peer = peer + 1 < mesh->node_count ? peer + 1 : 0;
-        if (peer != node)
-            handled += receive_from(mesh, node, peer, limit - handled, handle, self);
+        handled += receive_from(mesh, node, peer, limit - handled, handle, self);
     }
     return handled;
 }

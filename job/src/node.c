@@ -81,7 +81,8 @@ tti_node_adopt(tti_node *node)
     int due = newest != node->adopted &&
               (!node->working || tti_worker_next_round(node) >= newest->view->effective_round);
     if (due) {
-        tti_worker_rewind(node);
+        if (node->working)
+            tti_worker_rewind(node, newest->view->effective_round);
         node->adopted = newest;
         if (node->server != NULL)
             tt_ps_server_adopt(node->server, newest->view);

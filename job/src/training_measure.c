@@ -16,7 +16,7 @@ feed(tti_training *tr, const tti_record *record)
     const tti_runtime *rt = tr->rt;
     double time_s = (double)(record->done_ns - rt->start_ns - tr->paused_ns) * 1e-9;
     tt_est_sample sample = {.generation = record->generation,
-                            .sequence = record->sequence,
+                            .sequence = tr->iterations, // apply order, closed up
                             .worker = record->worker,
                             .examples = record->examples,
                             .loss = (double)record->loss + tr->regulariser,
@@ -30,7 +30,7 @@ feed(tti_training *tr, const tti_record *record)
     if (isfinite(record->loss))
         tr->last_loss = isfinite(tr->last_loss) ? 0.98 * tr->last_loss + 0.02 * (double)record->loss
                                                 : (double)record->loss;
-    tt_store_sample row = {.iteration = (int64_t)record->sequence,
+    tt_store_sample row = {.iteration = (int64_t)tr->iterations,
                            .time_s = time_s,
                            .loss = (double)record->loss,
                            .setting = tr->setting_id,

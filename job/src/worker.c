@@ -306,12 +306,14 @@ leave_to_others(tti_node *node)
 }
 
 void
-tti_worker_rewind(tti_node *node)
+tti_worker_rewind(tti_node *node, uint32_t effective_round)
 {
-    if (!is_bsp(node) || node->batch_count == 0)
+    uint32_t next = tti_worker_next_round(node);
+    if (!is_bsp(node))
         return;
-    node->round = node->batch_round[node->batch_head];
-    node->slice = node->batch_slice[node->batch_head];
+    // It is at the beginning of a round: under the new generation other slices may be its own.
+    node->round = next == UINT32_MAX ? effective_round : TT_MAX(next, effective_round);
+    node->slice = 0;
     node->batch_count = 0;
 }
 
@@ -319,7 +321,7 @@ void
 tti_worker_retire(tti_node *node)
 {
     if (is_bsp(node))
-        tti_worker_rewind(node);
+        tti_worker_rewind(node, 0);
     else
         leave_to_others(node);
 }

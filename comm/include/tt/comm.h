@@ -91,7 +91,8 @@ typedef struct tt_mesh_counters {
     uint64_t full;          // sends that found the ring full and were queued
 } tt_mesh_counters;
 
-// node_count ends, each connected to each. Rings use memory only as far as they are filled.
+// node_count ends, each connected to each, itself included (a node that changes role has both
+// parts). Rings use memory only as far as they are filled.
 TT_NODISCARD tt_status tt_mesh_open(uint32_t node_count, tt_mesh **out, tt_error *err);
 // Sizes of this node's sends from now on: messages travel in chunks of at most chunk_bytes (4 KiB
 // .. 1 MiB). thread: the node's
