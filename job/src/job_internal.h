@@ -45,6 +45,7 @@ typedef struct tti_spec {
 // One scripted change: at this iteration (BSP: round) go to this setting.
 typedef struct tti_script_step {
     uint64_t iteration;
+    uint32_t move; // partitions to move to another server besides
     tt_setting setting;
 } tti_script_step;
 

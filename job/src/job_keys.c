@@ -291,7 +291,8 @@ const tt_config_key tti_job_keys[] = {
     {.path = "tuner.script",
      .kind = TT_CONFIG_NODE,
      .offset = AT(script),
-     .help = "settings at given iterations instead of tuning: [{iteration: 100, servers: 3}, ...]"},
+     .help = "settings at given iterations instead of tuning: [{iteration: 100, servers: 3, move: "
+             "4}, ...]; move: partitions that go to another server"},
     {.path = "run.dir",
      .kind = TT_CONFIG_STRING,
      .offset = AT(runs_dir),

@@ -223,6 +223,14 @@ read_step(tt_job *job, const tt_config_node *node, tti_script_step *step)
                 step->iteration = (uint64_t)iteration;
             continue;
         }
+        if (strcmp(tt_config_node_key(node, i), "move") == 0) {
+            static const tt_config_key key = {
+                .path = "move", .kind = TT_CONFIG_INT, .min = 1, .max = 1024};
+            int64_t move = 0;
+            if (tt_config_read_one(job->config, value, &key, &move) == TT_OK)
+                step->move = (uint32_t)move;
+            continue;
+        }
         int knob = knob_of_entry(job, node, i);
         if (knob >= 0)
             (void)parse_value(job, knob, value, &step->setting.value[knob]);
@@ -230,6 +238,9 @@ read_step(tt_job *job, const tt_config_node *node, tti_script_step *step)
     if (step->iteration == 0)
         tt_config_complain(job->config, node, "add iteration: N",
                            "a step of the script needs its iteration");
+    int servers = tt_space_find(&job->space, "servers");
+    if (step->move > 0 && (servers < 0 || job->space.knob[servers].absent))
+        tt_config_complain(job->config, node, "take 'move' out", "in place nothing can move");
     if (!tt_space_valid(&job->space, &step->setting))
         tt_config_complain(job->config, node, NULL,
                            "this step's setting is outside the ranges of the knobs");

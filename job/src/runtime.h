@@ -178,7 +178,8 @@ int tti_worker_iterate(tti_node *node);
 // Gives away what was prepared: the node becomes a server.
 void tti_worker_retire(tti_node *node);
 void tti_worker_join(tti_node *node);
-// BSP: forgets prepared batches; they will be prepared again, from effective_round on, by whoever owns their slices then.
+// BSP: forgets prepared batches; they will be prepared again, from effective_round on, by whoever
+// owns their slices then.
 void tti_worker_rewind(tti_node *node, uint32_t effective_round);
 uint32_t tti_worker_next_round(const tti_node *node);
 

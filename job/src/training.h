@@ -94,8 +94,13 @@ void tti_training_event(tti_training *tr, const char *level, const char *format,
 // training_measure.c
 void tti_training_drain(tti_training *tr);
 // training_switch.c
-tt_status tti_training_switch(
-    tti_training *tr, const tt_setting *to, uint32_t to_id, int *refused, tt_error *err);
+// move: partitions that change server besides.
+tt_status tti_training_switch(tti_training *tr,
+                              const tt_setting *to,
+                              uint32_t to_id,
+                              uint32_t move,
+                              int *refused,
+                              tt_error *err);
 void tti_training_follow_transition(tti_training *tr);
 tt_status tti_training_follow_script(tti_training *tr, tt_error *err);
 void tti_training_record_setting(tti_training *tr, uint32_t id, const tt_setting *setting);

@@ -61,8 +61,12 @@ publish(tti_training *tr, tt_reconfig_plan *plan, uint32_t to_id, tt_error *err)
 static void report_cost(tti_training *tr, double seconds_per_iteration);
 
 tt_status
-tti_training_switch(
-    tti_training *tr, const tt_setting *to, uint32_t to_id, int *refused, tt_error *err)
+tti_training_switch(tti_training *tr,
+                    const tt_setting *to,
+                    uint32_t to_id,
+                    uint32_t move,
+                    int *refused,
+                    tt_error *err)
 {
     tt_reconfig_plan plan;
     uint32_t clock, round;
@@ -78,6 +82,8 @@ tti_training_switch(
     }
     if (status != TT_OK)
         return status;
+    if (move > 0 && plan.servers_from == plan.servers_to)
+        tt_reconfig_plan_rotate(&plan, tr->rt->newest->view, move);
     return publish(tr, &plan, to_id, err);
 }
 
@@ -192,7 +198,7 @@ tti_training_follow_script(tti_training *tr, tt_error *err)
         return TT_OK;
     int refused;
     tr->next_script++;
-    TT_TRY(tti_training_switch(tr, &step->setting, tr->next_script, &refused, err));
+    TT_TRY(tti_training_switch(tr, &step->setting, tr->next_script, step->move, &refused, err));
     if (refused) {
         tti_training_event(tr, "warning", "step %u of the script is refused: %s", tr->next_script,
                            err->what);

@@ -149,7 +149,7 @@ tti_training_step_tuner(tti_training *tr, tt_error *err)
     if (action.kind != TT_TUNER_SWITCH || tr->transition.active)
         return TT_OK;
     int refused;
-    TT_TRY(tti_training_switch(tr, &action.setting, action.setting_id, &refused, err));
+    TT_TRY(tti_training_switch(tr, &action.setting, action.setting_id, 0, &refused, err));
     if (refused) {
         tt_tuner_refused(tr->tuner, tti_training_now(tr), err->what);
         tti_training_event(tr, "warning", "setting %u is refused: %s", action.setting_id,

@@ -77,6 +77,34 @@ tt_reconfig_plan_make(const tt_space *space,
     return TT_OK;
 }
 
+static uint16_t
+next_server(const tt_ps_view *view, uint16_t server)
+{
+    uint32_t n = server;
+    do
+        n = n + 1 < view->node_count ? n + 1 : 0;
+    while (view->is_worker[n]);
+    return (uint16_t)n;
+}
+
+void
+tt_reconfig_plan_rotate(tt_reconfig_plan *plan, const tt_ps_view *view, uint32_t count)
+{
+    TT_ASSERT(plan->servers_from == plan->servers_to);
+    uint32_t partitions = view->partition_count;
+    for (uint32_t i = 0; i < TT_MIN(count, partitions); i++) {
+        uint32_t p = (view->generation * count + i) % partitions;
+        uint16_t owner = view->owner[p], target = next_server(view, owner);
+        if (target == owner)
+            continue;
+        plan->view->previous[p] = owner;
+        plan->view->owner[p] = target;
+        plan->view->moved_at[p] = plan->view->generation;
+    }
+    plan->partitions_moved = tt_ps_view_moves(view, plan->view);
+    plan->effect |= plan->partitions_moved > 0 ? TT_KNOB_MOVES_MODEL : 0;
+}
+
 tt_ps_view *
 tt_reconfig_plan_take_view(tt_reconfig_plan *plan)
 {

@@ -43,6 +43,9 @@ TT_NODISCARD tt_status tt_reconfig_plan_make(const tt_space *space,
                                              uint32_t effective_round,
                                              tt_reconfig_plan *out,
                                              tt_error *err);
+// Moves `count` further partitions (those after the last moved, going round) to the next server in
+// turn: a scripted change of placement alone. Only in a plan that keeps the roles.
+void tt_reconfig_plan_rotate(tt_reconfig_plan *plan, const tt_ps_view *view, uint32_t count);
 // "setting", "data", "model", "data and model".
 const char *tt_reconfig_kind(unsigned effect);
 tt_ps_view *tt_reconfig_plan_take_view(tt_reconfig_plan *plan);
