@@ -47,7 +47,7 @@ exp_solve(const basis *b, double shape, double value)
 static void
 exp_range(double last, double width, double *low, double *high)
 {
-    *low = 0.1 / last;
+    *low = 0.005 / last; // all but straight: a loss that has fallen 1 % must be able to go on to 0
     *high = 2 / fmax(width, 1e-3 * last);
 }
 
@@ -81,7 +81,7 @@ static void
 power_range(double last, double width, double *low, double *high)
 {
     *low = fmax(width, 1e-3 * last) / 2;
-    *high = 10 * last;
+    *high = 200 * last;
 }
 
 static const basis expfloor_basis = {0, exp_eval, exp_slope, exp_solve, exp_range};
@@ -285,7 +285,7 @@ basis_fit(const basis *b, const tti_curve_data *data, uint32_t count, tti_fit *o
     const double origin = data->x[0] - 0.5 * data->width[0];
     for (uint32_t i = 0; i < count; i++)
         p.x[i] = data->x[i] - origin;
-    enum { GRID = 14 };
+    enum { GRID = 18 };
     double low, high, h[TTI_CURVE_POINTS], r[TTI_CURVE_POINTS];
     b->range(p.x[count - 1], data->width[0], &low, &high);
     low = log(low);

@@ -174,6 +174,43 @@ target_under_the_floor_is_unreachable(void **state)
     assert_true(left.unreachable < 0.01);
 }
 
+// With a handful of blocks almost any floor is possible; a person's target is given credit.
+static void
+little_data_does_not_call_a_target_unreachable(void **state)
+{
+    TT_UNUSED(state);
+    tt_rng rng;
+    const trace t = {.curve = TRACE_EXPONENTIAL, .start = 1.9, .floor = 0.2, .constant = 2e-4};
+    uint32_t doubtful = 0;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        tt_rng_init(&rng, seed, TT_RNG_TEST, 3);
+        fill(&t, 12, 0.01, &rng, 0.3);
+        tti_fit fit;
+        tti_left left;
+        tti_family_expfloor.fit(&data, data.count, &fit);
+        tti_family_expfloor.inverse(&fit, 300, 0.3, &left);
+        doubtful += left.unreachable > 0.9;
+    }
+    print_message("called unreachable on little data: %u of 40\n", doubtful);
+    assert_true(doubtful <= 4);
+}
+
+// Ordinary noise with one minibatch far out: the studentised rule takes that one.
+static void
+paper_estimator_drops_outliers_beyond_three(void **state)
+{
+    TT_UNUSED(state);
+    tt_rng rng;
+    tt_rng_init(&rng, 21, TT_RNG_TEST, 0);
+    double losses[60];
+    for (int j = 1; j <= 60; j++)
+        losses[j - 1] = hogwild_loss(j, 400, 2.4) * (1 + 1e-3 * tt_rng_normal(&rng));
+    losses[30] *= 0.95;
+    tt_est_paper paper;
+    tt_est_paper_fit(losses, 60, 2.4, 0.3, 1, 2.5, 1234, &paper);
+    assert_true(paper.outliers >= 1 && paper.outliers <= 5);
+}
+
 static void
 every_family_survives_degenerate_data(void **state)
 {
@@ -294,6 +331,8 @@ main(void)
         cmocka_unit_test(sublinear_recovers_its_curve),
         cmocka_unit_test(expfloor_claims_the_right_spread),
         cmocka_unit_test(target_under_the_floor_is_unreachable),
+        cmocka_unit_test(little_data_does_not_call_a_target_unreachable),
+        cmocka_unit_test(paper_estimator_drops_outliers_beyond_three),
         cmocka_unit_test(every_family_survives_degenerate_data),
         cmocka_unit_test(inverse_of_three_by_three),
         cmocka_unit_test(weight_goes_to_the_family_that_foretells),

@@ -111,6 +111,11 @@ settled_setting_does_not_become_its_own_reference(void **state)
         features[0] = 0.05 * (i % 3);
         tti_noise_add(&noise, (uint32_t)i % 3, 0.05, 1, 105, features);
     }
+    // two windows of 30 pushes, 0.2 above: within 3 s.e. (0.27), so nothing is said
+    const double hardly[TT_EST_FEATURES_MAX] = {0, 1};
+    tti_noise_add(&noise, 8, 0.05 * exp(0.2), 1, 30, hardly);
+    tti_noise_add(&noise, 8, 0.05 * exp(0.2), 1, 30, hardly);
+    assert_true(tti_noise_ratio(&noise, hardly) == 0);
     const double stale[TT_EST_FEATURES_MAX] = {1};
     for (int i = 0; i < 200; i++)
         tti_noise_add(&noise, 7, 0.05 * exp(0.6), 1, 105, stale);
