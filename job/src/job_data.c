@@ -92,6 +92,17 @@ shard_count(const tt_job *job)
     return (uint32_t)shards;
 }
 
+// The model says what does not fit the data; the line to change is in the job file.
+static void
+place_at_model(const tt_job *job, tt_error *err)
+{
+    int pull = job->spec.pull == TT_MODEL_PULL_KEYED && job->train->layout != TT_DATA_SPARSE;
+    const tt_config_node *node =
+        tt_config_find(job->config, NULL, pull ? "model.pull" : "model.kind");
+    if (err != NULL && node != NULL)
+        (void)snprintf(err->where, sizeof err->where, "%.310s", tt_config_node_place(node));
+}
+
 tt_status
 tti_job_data(tt_job *job, tt_error *err)
 {
@@ -106,8 +117,7 @@ tti_job_data(tt_job *job, tt_error *err)
                              .batch_hint = (uint32_t)spec->batch_size};
     tt_status status = tt_model_open(&model, job->train, &job->model, err);
     if (status != TT_OK) {
-        if (err != NULL && err->where[0] == '\0' && spec->train != NULL)
-            (void)snprintf(err->where, sizeof err->where, "%.300s", spec->train);
+        place_at_model(job, err);
         return status;
     }
     shape_table(job);

@@ -25,9 +25,46 @@ name_job(tt_job *job, const tt_job_source *source)
 static void
 need(tt_job *job, const char *path, const char *value, const char *format)
 {
-    if (value == NULL)
-        tt_config_complain_key(job->config, path, NULL, "'%s' is needed with data.format %s", path,
-                               format);
+    // A key that is there without a usable value was complained about when it was read.
+    if (value == NULL && !tt_config_given(job->config, path))
+        tt_config_complain_key(job->config, path, "name the file", "%s is needed with data.format %s",
+                               path, format);
+}
+
+// Complains about a key that is given and would have no effect.
+static void
+refuse(tt_job *job, const char *path, const char *why, const char *advice)
+{
+    if (tt_config_given(job->config, path))
+        tt_config_complain_key(job->config, path, advice, "%s %s", path, why);
+}
+
+static void
+check_data_kind(tt_job *job)
+{
+    static const char *const generated[] = {"data.rows", "data.columns", "data.fields",
+                                            "data.test.rows"};
+    static const char *const read[] = {"data.train", "data.labels", "data.test.file",
+                                       "data.test.labels"};
+    int format = job->spec.format;
+    for (size_t i = 0; format >= 0 && i < TT_COUNT_OF(generated); i++) {
+        if (format != TTI_FORMAT_CLICKLOG)
+            refuse(job, generated[i], "is for generated data only",
+                   "take the line out, or set data.format: clicklog");
+        else
+            refuse(job, read[i], "is for data in files, clicklog is generated",
+                   "take the line out, or set data.format to what the file holds");
+    }
+    if (format == TTI_FORMAT_LIBSVM) {
+        refuse(job, "data.labels", "is for idx data: LIBSVM text carries its labels",
+               "take the line out");
+        refuse(job, "data.test.labels", "is for idx data: LIBSVM text carries its labels",
+               "take the line out");
+    }
+    if (format == TTI_FORMAT_CLICKLOG)
+        refuse(job, "data.features", "is for data in files", "set data.columns");
+    if (format == TTI_FORMAT_IDX && !tt_config_given(job->config, "data.test.file"))
+        refuse(job, "data.test.labels", "is given without data.test.file", "name the test file");
 }
 
 static void
@@ -35,6 +72,7 @@ check_data(tt_job *job)
 {
     tti_spec *spec = &job->spec;
     int clicklog = spec->format == TTI_FORMAT_CLICKLOG;
+    check_data_kind(job);
     if (spec->format == TTI_FORMAT_LIBSVM || spec->format == TTI_FORMAT_IDX)
         need(job, "data.train", spec->train, tti_format_names[spec->format]);
     if (spec->format == TTI_FORMAT_IDX) {
@@ -42,20 +80,10 @@ check_data(tt_job *job)
         if (spec->test_file != NULL)
             need(job, "data.test.labels", spec->test_labels, "idx");
     }
-    static const char *const generated[] = {"data.rows", "data.columns", "data.fields",
-                                            "data.test.rows"};
-    for (size_t i = 0; !clicklog && spec->format >= 0 && i < TT_COUNT_OF(generated); i++)
-        if (tt_config_given(job->config, generated[i]))
-            tt_config_complain_key(job->config, generated[i],
-                                   "take the line out, or set data.format: clicklog",
-                                   "'%s' is for generated data only", generated[i]);
-    if (clicklog && spec->train != NULL)
-        tt_config_complain_key(job->config, "data.train",
-                               "use data.format: libsvm to read the file",
-                               "clicklog data is generated, not read");
     if (clicklog && spec->generate_fields > spec->generate_features)
         tt_config_complain_key(
-            job->config, "data.fields", NULL, "a row cannot have %lld non-zeros of %lld features",
+            job->config, "data.fields", "lower data.fields or raise data.columns",
+            "a row cannot have %lld non-zeros of %lld features",
             (long long)spec->generate_fields, (long long)spec->generate_features);
 }
 
@@ -87,6 +115,10 @@ check_cluster(tt_job *job)
         tt_config_complain_key(job->config, "optimizer.schedule",
                                "set optimizer.decay, for instance 1e-3",
                                "a schedule without decay is constant");
+    if (spec->schedule == TT_PS_CONSTANT && spec->decay > 0)
+        tt_config_complain_key(job->config, "optimizer.decay",
+                               "set optimizer.schedule: inverse, or take the line out",
+                               "optimizer.decay has no effect on a constant rate");
     if (spec->script != NULL)
         spec->tuner_enabled = 0;
 }

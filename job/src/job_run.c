@@ -135,12 +135,20 @@ save(tti_training *tr, tt_job_result *result, tt_error *err)
 static tt_status
 diverged(const tti_training *tr, tt_error *err)
 {
-    char advice[320];
-    (void)snprintf(advice, sizeof advice,
-                   "the model before it (iteration %llu, loss %.4g) is saved; try a learning rate "
-                   "10 to 100 times smaller",
-                   (unsigned long long)tr->good_iteration, tr->good_loss);
+    char advice[320], saved[96] = "the model it began with";
+    if (isfinite(tr->good_loss))
+        (void)snprintf(saved, sizeof saved, "the model before it (iteration %llu, loss %.4g)",
+                       (unsigned long long)tr->good_iteration, tr->good_loss);
+    (void)snprintf(advice, sizeof advice, "%s is saved; try a learning rate 10 to 100 times smaller",
+                   saved);
     return tt_error_set(err, TT_DIVERGED, "stopped", advice, "%s", tr->stop_reason);
+}
+
+static void
+fail_result(tt_job_result *result, const tt_error *err)
+{
+    result->outcome = TT_JOB_FAILED;
+    (void)snprintf(result->stop_reason, sizeof result->stop_reason, "%.300s", err->what);
 }
 
 // Trains once; result and model are filled as far as it got.
@@ -164,8 +172,8 @@ train(tt_job *job,
         status = save(tr, result, err);
     if (status == TT_OK && tr->outcome == TT_JOB_FAILED)
         status = diverged(tr, err);
-    if (status != TT_OK && store != NULL)
-        result->outcome = TT_JOB_FAILED;
+    if (status != TT_OK)
+        fail_result(result, err);
     if (store != NULL && tr->rt != NULL) {
         tt_error second = {0};
         if (tr->store != NULL && tt_store_in_transaction(store) &&

@@ -58,13 +58,15 @@ set_defaults(tt_job *job, tt_error *err)
 static int
 knob_of_entry(tt_job *job, const tt_config_node *mapping, size_t index)
 {
+    int under_knobs = mapping == job->spec.knobs;
     const char *id = tt_config_node_key(mapping, index);
     int knob = tt_space_find(&job->space, id);
     if (knob < 0) {
         const char *known[TT_KNOBS_MAX + 3] = {NULL};
         for (uint32_t k = 0; k < job->space.count; k++)
             known[k] = job->space.knob[k].knob->id;
-        known[job->space.count] = "plugins";
+        if (under_knobs)
+            known[job->space.count] = "plugins";
         tt_config_complain_unknown(job->config, mapping, index, known);
     } else if (job->space.knob[knob].absent) {
         tt_config_complain(job->config, tt_config_node_at(mapping, index), "take the line out",
@@ -155,7 +157,8 @@ read_knobs(tt_job *job)
 {
     const tt_config_node *knobs = job->spec.knobs;
     if (knobs != NULL && tt_config_node_kind_of(knobs) != TT_CONFIG_MAPPING) {
-        tt_config_complain(job->config, knobs, NULL, "'knobs' is a mapping of knob ids");
+        tt_config_complain(job->config, knobs, "for example knobs: {servers: {start: 2}}",
+                           "knobs must be a mapping of knob ids");
         return;
     }
     for (size_t i = 0; knobs != NULL && i < tt_config_node_count(knobs); i++) {
@@ -174,6 +177,11 @@ load_plugins(tt_job *job)
         job->spec.knobs != NULL ? tt_config_find(job->config, job->spec.knobs, "plugins") : NULL;
     static const tt_config_key path_key = {
         .path = "plugins", .kind = TT_CONFIG_PATH, .help = "plugin file"};
+    if (plugins != NULL && tt_config_node_kind_of(plugins) != TT_CONFIG_SEQUENCE) {
+        tt_config_complain(job->config, plugins, "write plugins: [./my_knob.ttk]",
+                           "knobs.plugins must be a list of files");
+        return;
+    }
     for (size_t i = 0; plugins != NULL && i < tt_config_node_count(plugins); i++) {
         const char *path = NULL;
         tt_error err = {0};
@@ -192,8 +200,8 @@ read_fixed(tt_job *job)
 {
     const tt_config_node *setting = job->spec.setting;
     if (setting != NULL && tt_config_node_kind_of(setting) != TT_CONFIG_MAPPING) {
-        tt_config_complain(job->config, setting, NULL,
-                           "'setting' is a mapping of knob ids to values");
+        tt_config_complain(job->config, setting, "for example setting: {servers: 2}",
+                           "setting must be a mapping of knob ids to values");
         return;
     }
     for (size_t i = 0; setting != NULL && i < tt_config_node_count(setting); i++) {
@@ -232,7 +240,11 @@ read_step(tt_job *job, const tt_config_node *node, tti_script_step *step)
             continue;
         }
         int knob = knob_of_entry(job, node, i);
-        if (knob >= 0)
+        if (knob >= 0 && job->space.knob[knob].fixed)
+            tt_config_complain(job->config, value, "take one of the two lines out",
+                               "the script turns '%s', which is fixed %s",
+                               job->space.knob[knob].knob->id, job->space.knob[knob].reason);
+        else if (knob >= 0)
             (void)parse_value(job, knob, value, &step->setting.value[knob]);
     }
     if (step->iteration == 0)
@@ -253,9 +265,9 @@ read_script(tt_job *job, tt_error *err)
     if (script == NULL)
         return TT_OK;
     if (tt_config_node_kind_of(script) != TT_CONFIG_SEQUENCE ||
-        tt_config_node_count(script) > TTI_SCRIPT_MAX) {
-        tt_config_complain(job->config, script, NULL,
-                           "'tuner.script' is a list of at most %d steps", TTI_SCRIPT_MAX);
+        tt_config_node_count(script) == 0 || tt_config_node_count(script) > TTI_SCRIPT_MAX) {
+        tt_config_complain(job->config, script, "for example [{iteration: 100, servers: 3}]",
+                           "tuner.script must be a list of 1 to %d steps", TTI_SCRIPT_MAX);
         return TT_OK;
     }
     size_t count = tt_config_node_count(script);
@@ -269,12 +281,15 @@ read_script(tt_job *job, tt_error *err)
         tti_script_step *step = &job->script[job->script_count++];
         step->setting = setting; // a step says what changes
         if (tt_config_node_kind_of(node) != TT_CONFIG_MAPPING)
-            tt_config_complain(job->config, node, NULL,
-                               "a step is a mapping {iteration: N, knob: value, ...}");
+            tt_config_complain(job->config, node, "for example {iteration: 100, servers: 3}",
+                               "a step of the script must be a mapping");
         else
             read_step(job, node, step);
-        if (i > 0 && step->iteration <= job->script[i - 1].iteration)
-            tt_config_complain(job->config, node, NULL, "the steps' iterations must increase");
+        if (i > 0 && step->iteration > 0 && step->iteration <= job->script[i - 1].iteration)
+            tt_config_complain(job->config, node, "sort the steps",
+                               "the steps' iterations must increase, not go from %llu to %llu",
+                               (unsigned long long)job->script[i - 1].iteration,
+                               (unsigned long long)step->iteration);
         setting = step->setting;
     }
     return TT_OK;

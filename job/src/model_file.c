@@ -10,7 +10,7 @@ static tt_status
 write_failed(const char *path, tt_error *err)
 {
     return tt_error_set(err, TT_IO, path,
-                        errno == ENOSPC ? "free some space and run again"
+                        errno == ENOSPC ? "free some space (df -h) and run again"
                                         : "check the directory's permissions",
                         "cannot write the model: %s", tt_errno_text(errno));
 }
@@ -40,12 +40,13 @@ header_text(const tt_job *job, char *out, size_t size)
     return length;
 }
 
-static tt_status
-write_file(const char *path, const tt_job *job, const float *params, tt_error *err)
+// 0, or -1 with errno.
+static int
+write_file(const char *path, const tt_job *job, const float *params)
 {
     FILE *file = fopen(path, "wb");
     if (file == NULL)
-        return write_failed(path, err);
+        return -1;
     char header[1024];
     uint64_t length = (uint64_t)header_text(job, header, sizeof header);
     size_t floats = (size_t)job->table.rows * job->table.width;
@@ -59,7 +60,7 @@ write_file(const char *path, const tt_job *job, const float *params, tt_error *e
         reason = errno;
     }
     errno = reason;
-    return good ? TT_OK : write_failed(path, err);
+    return good ? 0 : -1;
 }
 
 tt_status
@@ -67,10 +68,9 @@ tti_model_save(const char *path, const tt_job *job, const float *params, tt_erro
 {
     char beside[1024];
     (void)snprintf(beside, sizeof beside, "%s.new", path);
-    tt_status status = write_file(beside, job, params, err);
-    if (status == TT_OK && rename(beside, path) != 0)
-        status = write_failed(path, err);
-    if (status != TT_OK)
-        (void)unlink(beside);
+    if (write_file(beside, job, params) == 0 && rename(beside, path) == 0)
+        return TT_OK;
+    tt_status status = write_failed(path, err);
+    (void)unlink(beside);
     return status;
 }

@@ -18,18 +18,37 @@ tti_record_failed(tti_training *tr, const tt_error *err)
            err->where, err->what);
 }
 
+enum { RUNS_DIR_BYTES_MAX = 340 }; // with the run's name it fits into tt_job_result
+
+// A full or failing disk is nobody's typing error; any other place that will not do is.
 static tt_status
-cannot_make(const char *path, tt_error *err)
+cannot_make(const char *path, int reason, tt_error *err)
 {
-    return tt_error_set(err, TT_IO, path, "choose another place with --runs DIR or run.dir",
-                        "cannot make the run directory: %s", tt_errno_text(errno));
+    int disk = reason == ENOSPC || reason == EDQUOT || reason == EIO;
+    const char *missing = reason == ENOENT ? " (its parent is not there)" : "";
+    return tt_error_set(err, disk ? TT_IO : TT_INVALID, path,
+                        disk ? "free some space (df -h) or choose another place with --runs DIR"
+                             : "choose another place with --runs DIR or run.dir",
+                        "cannot make the run directory: %s%s", tt_errno_text(reason), missing);
+}
+
+static tt_status
+cannot_write(const char *path, int reason, tt_error *err)
+{
+    return tt_error_set(err, TT_IO, path, "free some space (df -h) or check the disk",
+                        "cannot write it: %s", tt_errno_text(reason));
 }
 
 static tt_status
 make_directory(const char *runs_dir, const char *name, tt_job_result *result, tt_error *err)
 {
+    struct stat info;
+    if (strlen(runs_dir) > RUNS_DIR_BYTES_MAX)
+        return cannot_make(runs_dir, ENAMETOOLONG, err);
     if (mkdir(runs_dir, 0777) != 0 && errno != EEXIST)
-        return cannot_make(runs_dir, err);
+        return cannot_make(runs_dir, errno, err);
+    if (stat(runs_dir, &info) == 0 && !S_ISDIR(info.st_mode))
+        return cannot_make(runs_dir, ENOTDIR, err);
     time_t now = (time_t)tt_clock_wall_seconds();
     struct tm local;
     char stamp[32];
@@ -40,14 +59,14 @@ make_directory(const char *runs_dir, const char *name, tt_job_result *result, tt
         if (copy > 1)
             (void)snprintf(suffix, sizeof suffix, "-%d", copy);
         (void)snprintf(result->run_id, sizeof result->run_id, "%s-%.96s%s", stamp, name, suffix);
-        (void)snprintf(result->run_dir, sizeof result->run_dir, "%.340s/%s", runs_dir,
-                       result->run_id);
+        (void)snprintf(result->run_dir, sizeof result->run_dir, "%.*s/%s", RUNS_DIR_BYTES_MAX,
+                       runs_dir, result->run_id);
         if (mkdir(result->run_dir, 0777) == 0)
             return TT_OK;
         if (errno != EEXIST)
             break;
     }
-    return cannot_make(result->run_dir, err);
+    return cannot_make(runs_dir, errno, err);
 }
 
 static tt_status
@@ -57,11 +76,11 @@ write_job_file(tt_job *job, const char *run_dir, tt_error *err)
     (void)snprintf(path, sizeof path, "%s/job.yaml", run_dir);
     FILE *file = fopen(path, "w");
     if (file == NULL)
-        return cannot_make(path, err);
+        return cannot_write(path, errno, err);
     tt_status status = tt_config_write_resolved(job->config, tti_job_keys, tti_job_key_count,
                                                 &job->spec, file, err);
     if (fclose(file) != 0 && status == TT_OK)
-        status = cannot_make(path, err);
+        status = cannot_write(path, errno, err);
     return status;
 }
 
@@ -145,12 +164,10 @@ tti_run_update(tt_store *store,
     return tt_store_put_run(store, &run, err);
 }
 
-tt_status
-tti_run_begin(
-    tt_job *job, const char *runs_dir, tt_job_result *result, tt_store **store, tt_error *err)
+static tt_status
+fill_directory(tt_job *job, tt_job_result *result, tt_store **store, tt_error *err)
 {
     char path[600];
-    TT_TRY(make_directory(runs_dir, job->name, result, err));
     TT_TRY(write_job_file(job, result->run_dir, err));
     (void)snprintf(path, sizeof path, "%s/run.db", result->run_dir);
     TT_TRY(tt_store_create(path, store, err));
@@ -161,6 +178,40 @@ tti_run_begin(
     return tti_run_update(*store, job, result, "running", 0, err);
 }
 
+// A run that could not begin leaves nothing behind.
+static void
+remove_directory(tt_job_result *result, tt_store **store)
+{
+    static const char *const names[] = {"job.yaml", "run.db-wal", "run.db-shm", "run.db-journal",
+                                        "run.db"};
+    char path[600];
+    if (*store != NULL)
+        (void)tt_store_close(*store, NULL);
+    *store = NULL;
+    for (size_t i = 0; i < TT_COUNT_OF(names); i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", result->run_dir, names[i]);
+        (void)unlink(path);
+    }
+    (void)rmdir(result->run_dir);
+    result->run_id[0] = result->run_dir[0] = '\0';
+}
+
+tt_status
+tti_run_begin(
+    tt_job *job, const char *runs_dir, tt_job_result *result, tt_store **store, tt_error *err)
+{
+    *store = NULL;
+    tt_status status = make_directory(runs_dir, job->name, result, err);
+    if (status != TT_OK) {
+        result->run_id[0] = result->run_dir[0] = '\0';
+        return status;
+    }
+    status = fill_directory(job, result, store, err);
+    if (status != TT_OK)
+        remove_directory(result, store);
+    return status;
+}
+
 tt_status
 tti_run_write_setting(const tt_job *job, const tt_job_result *result, tt_error *err)
 {
@@ -168,7 +219,7 @@ tti_run_write_setting(const tt_job *job, const tt_job_result *result, tt_error *
     (void)snprintf(path, sizeof path, "%s/setting.yaml", result->run_dir);
     FILE *file = fopen(path, "w");
     if (file == NULL)
-        return cannot_make(path, err);
+        return cannot_write(path, errno, err);
     (void)fprintf(
         file,
         "# The setting in force when the job ended. As a start for another run of such a job:\n"
@@ -180,5 +231,9 @@ tti_run_write_setting(const tt_job *job, const tt_job_result *result, tt_error *
             (void)fprintf(file, "  %s: {start: %s}\n", knob->knob->id,
                           tt_space_format(knob, result->setting.value[k], value, sizeof value));
     }
-    return fclose(file) == 0 ? TT_OK : cannot_make(path, err);
+    if (fclose(file) == 0)
+        return TT_OK;
+    tt_status status = cannot_write(path, errno, err);
+    (void)unlink(path);
+    return status;
 }

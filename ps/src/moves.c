@@ -64,9 +64,8 @@ tti_server_hold(tti_slot *slot, const tt_frame *frame, const uint8_t *payload, i
 void
 tti_server_retry_held(tt_ps_server *server, tti_slot *slot)
 {
-    uint32_t round;
-    do {
-        round = slot->round;
+    while (slot->held != NULL && slot->news) {
+        slot->news = 0;
         tti_held *waiting = slot->held;
         slot->held = NULL;
         slot->held_count = 0;
@@ -81,8 +80,7 @@ tti_server_retry_held(tt_ps_server *server, tti_slot *slot)
             tt_mem_free(waiting);
             waiting = next;
         }
-    } while (slot->held != NULL &&
-             slot->round != round); // a round that closed lets the next one's pushes in
+    }
 }
 
 // ---- the old owner
@@ -129,7 +127,7 @@ tti_server_seal(tt_ps_server *server, tti_slot *slot, uint32_t generation, uint1
         tt_mem_free(parked);
         parked = next;
     }
-    tti_server_retry_held(server, slot); // pushes of the next round: MOVED
+    slot->news = 1; // held pushes of the next round: MOVED
 }
 
 int
@@ -366,6 +364,7 @@ install(
         return; // no memory or no such row: it stays missing and is asked for again
     if (slot->arrival.present != NULL)
         slot->arrival.present[key] = 1;
+    slot->news = 1;
     if (cell == NULL)
         return;
     tti_partition_import(slot->partition, row, cell);
@@ -381,6 +380,7 @@ finish_if_complete(tt_ps_server *server, tti_slot *slot)
         slot->arrival.installed < slot->arrival.key_count)
         return;
     slot->state = TTI_SERVING;
+    slot->news = 1;
     tt_mem_free(slot->arrival.present);
     slot->arrival.present = NULL;
     tt_frame frame = move_frame(server, slot, TT_FRAME_COMPLETE);
@@ -408,9 +408,9 @@ tti_server_handle_seal(tt_ps_server *server,
             TT_MAX(seal.clock[n], server->view->joined_at[n] > 1 ? server->view->join_clock[n] : 0);
     slot->arrival.key_count = seal.key_count;
     slot->arrival.header_in = 1;
+    slot->news = 1;
     slot->ticks = 0;
     finish_if_complete(server, slot);
-    tti_server_retry_held(server, slot);
 }
 
 void
@@ -441,7 +441,6 @@ tti_server_handle_piece(tt_ps_server *server,
     slot->arrival.last_in |= (frame->flags & TT_FRAME_LAST) != 0;
     slot->ticks = 0;
     finish_if_complete(server, slot);
-    tti_server_retry_held(server, slot);
 }
 
 // Originals that a worker carried: installed only if they are of this very seal (rule 4).

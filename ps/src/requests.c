@@ -211,6 +211,7 @@ tti_server_apply(tt_ps_server *server,
         tt_store_relaxed(&server->counters.iterations, slot->partition->iterations);
     tti_server_ack(server, slot, frame);
     slot->round += (uint32_t)round_done;
+    slot->news |= round_done;
     if (round_done && tti_server_seal_if_due(server, slot))
         return;
     if (slot->parked != NULL)

@@ -194,6 +194,7 @@ tt_ps_server_adopt(tt_ps_server *server, const tt_ps_view *view)
                 slot->clock[n] = view->join_clock[n];
         if (slot->state == TTI_SERVING)
             tti_server_unpark(server, slot);
+        tti_server_retry_held(server, slot);
     }
     tti_server_count_bytes(server);
 }
@@ -236,10 +237,8 @@ tt_ps_server_receive(tt_ps_server *server, const tt_frame *frame, const uint8_t 
     if (frame->generation > server->view->generation)
         tt_ps_server_adopt(server, server->hooks.newest(server->hooks.self));
     tti_slot *slot = &server->slots[frame->partition];
-    uint32_t round = slot->round;
     dispatch(server, slot, frame, payload);
-    if (slot->round != round && slot->held != NULL)
-        tti_server_retry_held(server, slot);
+    tti_server_retry_held(server, slot);
 }
 
 int

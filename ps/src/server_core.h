@@ -68,6 +68,7 @@ typedef struct tti_slot {
     tti_held *parked;           // pulls that wait for a clock
     tti_held *held, **held_end; // requests that wait for rows, the header or their round
     uint32_t held_count;
+    int news; // rows, the header, a round or another state have come: held requests may be possible
     int fetched;    // the request being tried again has asked for its rows before
     uint32_t ticks; // since something last arrived or was asked for
     tti_round collecting;
@@ -171,7 +172,7 @@ void tti_server_arriving(tt_ps_server *server,
 // Keeps a request until tti_server_retry_held.
 // fetched: its missing rows were asked for.
 void tti_server_hold(tti_slot *slot, const tt_frame *frame, const uint8_t *payload, int fetched);
-// Something held may be possible now.
+// Tries held requests again as long as there is news.
 void tti_server_retry_held(tt_ps_server *server, tti_slot *slot);
 // BSP: seals if the round at which the partition leaves has come. True then.
 int tti_server_seal_if_due(tt_ps_server *server, tti_slot *slot);

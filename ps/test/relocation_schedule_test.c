@@ -235,7 +235,8 @@ worker_step(actor *a, int may_begin)
 {
     tt_ps_client_time(a->client, a->world->now);
     if (!tt_ps_client_done(a->client)) {
-        tt_ps_client_tick(a->client, 400);
+        if (a->world->lossy) // without losses nothing may depend on asking again
+            tt_ps_client_tick(a->client, 400);
         return;
     }
     if (a->pushing == 0) { // a pull has just ended
