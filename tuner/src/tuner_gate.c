@@ -12,9 +12,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { BATCH = 64, HISTORY_WINDOWS = 10 };
+enum { BATCH = 64, HISTORY_WINDOWS = 10, CONTROL_EVERY = 8 };
 static const double GAIN_RETURN = 0.02, GAIN_REVERSE = 0.05, SHARE_TO_STAY_OPEN = 0.5;
 static const double START_STALE_SHARE = 0.1;
+// Log of the gain beyond which the start setting need not be looked at again.
+static const double START_BEATEN = 0.3;
 
 typedef struct sight {
     tt_tuner *t;
@@ -339,11 +341,38 @@ recheck_start(const tt_tuner *t, const tti_frame *f, tti_choice *out)
                    "guard allows");
 }
 
+// While trial follows trial, the settings that all is compared with are measured now and then: the
+// best known one, lest it was merely lucky, and the start setting while it may still be the better.
+// Without them the model cannot tell a later trial from a slower one. TTI_TUNER_NOBODY = not now.
+static uint32_t
+control_due(const tt_tuner *t, const tti_frame *f)
+{
+    double gain = log(f->start_t / f->best_t) + f->best_rate - f->start_rate;
+    uint32_t due = f->best;
+    if (gain < START_BEATEN && t->tried[0].seen_window < t->tried[due].seen_window)
+        due = 0;
+    int old = t->window_index - t->tried[due].seen_window >= CONTROL_EVERY;
+    return old && due != f->from ? due : TTI_TUNER_NOBODY;
+}
+
+static void
+measure_again(const tt_tuner *t, const tti_frame *f, uint32_t id, tti_choice *out)
+{
+    *out = (tti_choice){.decision = TT_TUNER_MOVE,
+                        .id = id,
+                        .setting = t->tried[id].setting,
+                        .outlook = outlook_of(t, f, &t->tried[id], id)};
+    (void)snprintf(out->reason, sizeof out->reason,
+                   "measuring setting %u again: last seen %llu windows ago", id,
+                   (unsigned long long)(t->window_index - t->tried[id].seen_window));
+}
+
 static tt_status
 compete(tt_tuner *t, const tti_frame *f, tti_choice *out, tt_error *err)
 {
     contest c = {.value = 0, .forbidden_value = 0};
     uint32_t planned = t->plan_done;
+    uint32_t control = control_due(t, f);
     enter_planned(t, f, &c);
     if (t->plan_done == planned) {
         TT_TRY(enter_search(t, f, &c, err));
@@ -354,6 +383,9 @@ compete(tt_tuner *t, const tti_frame *f, tti_choice *out, tt_error *err)
     }
     if (start_is_stale(t, f)) {
         recheck_start(t, f, out);
+    } else if (c.value > 0 && c.best.decision == TT_TUNER_TRY && control != TTI_TUNER_NOBODY) {
+        measure_again(t, f, control, out);
+        t->plan_done = planned;
     } else if (c.value > 0) {
         *out = c.best;
         out->planned = t->plan_done > planned;

@@ -8,7 +8,7 @@ enum { BELIEVED_ITERATIONS = 20 * 25 };
 // Uncertainty of the stage while few blocks are in: added before the stage bounds what is left.
 static const double STAGE_MARGIN = 0.03;
 // Share of the guard that is spent; the rest covers errors of the ledger's own measurements.
-static const double GUARD_SHARE = 0.8;
+static const double GUARD_SHARE = 0.7;
 static const double CLEARLY_SLOWER = 2;
 
 // The stage is a share of the way in log loss. Loss curves flatten, so the rest of the way takes at

@@ -24,6 +24,7 @@ typedef struct tti_tried {
     int banned;                   // refused by a knob, or the loss rose under it
     int abandoned;                // its only window was broken off
     double seen_s; // end of its last window
+    uint64_t seen_window;
     uint32_t windows;
     uint64_t iterations; // applied under it, for the ledger
 } tti_tried;

@@ -5,6 +5,9 @@
 
 // Rows of one setting measured at stages this close are one row; also the width of an update that
 // needs no new fit.
+// The user chose what can change statistics; windows cannot tell whether leaving that costs
+// iterations. Who leaves it must win this many s.d. of the rate more in time.
+static const double STATISTICS_CAUTION = 1;
 static const double STAGE_MERGE = 0.1, REFIT_GROWTH = 1.1;
 enum { REFIT_ALWAYS_ROWS = 60, REFIT_EVALUATIONS = 90 };
 // Pushes beyond one a worker in a window in which a push brings several iterations: all workers
@@ -102,12 +105,23 @@ tti_tuner_fit_seconds(const tt_tuner *t)
 double
 tti_tuner_log_rate(const tt_tuner *t, const tti_tried *setting, uint32_t id, double *sd)
 {
-    double mean = 0, spread = 0;
+    double mean = 0, spread = 0, moved = 0, size = 0;
     tt_estimator_log_rate(t->estimator, id, setting->feature, setting->feature_count, &mean,
                           &spread);
+    mean = isfinite(mean) ? mean : 0;
+    spread = isfinite(spread) ? spread : 0;
     if (sd != NULL)
-        *sd = isfinite(spread) ? spread : 0;
-    return isfinite(mean) ? mean : 0;
+        *sd = spread;
+    if (t->tried_count == 0)
+        return mean;
+    const tti_tried *start = &t->tried[0];
+    for (uint32_t i = 0; i < setting->feature_count; i++) {
+        double difference = setting->feature[i] - start->feature[i];
+        moved += difference * difference;
+        size += setting->feature[i] * setting->feature[i];
+    }
+    // s.d. of the rate's difference to the start setting, see add_rate in tuner_gate.c.
+    return mean - STATISTICS_CAUTION * spread * (size > 0 ? sqrt(moved / size) : 0);
 }
 
 void

@@ -132,6 +132,7 @@ enter_row(tt_tuner *t, const tt_est_window *w, double bound, tt_error *err)
     }
     s->windows++;
     s->seen_s = t->now_s;
+    s->seen_window = t->window_index;
     report_realised(t, log(value));
     return tti_tuner_add_row(t, t->current, log(value), var, fmax(w->kept, 1), err);
 }
