@@ -114,8 +114,7 @@ tt_mesh_set_spin(tt_mesh *mesh, uint32_t node, uint32_t spin)
     mesh->ends[node].spin = spin;
 }
 
-// ---- sending
-// -------------------------------------------------------------------------------------------------------------
+// ---- sending ----------------------------------------------------------------------------------
 
 static tt_status
 buffer_append(byte_queue *buffer, const void *bytes, size_t size)
@@ -269,8 +268,7 @@ tt_mesh_flush(tt_mesh *mesh, uint32_t node)
     }
 }
 
-// ---- receiving
-// -----------------------------------------------------------------------------------------------------------
+// ---- receiving --------------------------------------------------------------------------------
 
 static const uint8_t *
 take_chunk(mesh_link *link, const uint8_t *chunk, uint32_t size, uint32_t flags, size_t *total)

@@ -27,8 +27,8 @@ need(tt_job *job, const char *path, const char *value, const char *format)
 {
     // A key that is there without a usable value was complained about when it was read.
     if (value == NULL && !tt_config_given(job->config, path))
-        tt_config_complain_key(job->config, path, "name the file", "%s is needed with data.format %s",
-                               path, format);
+        tt_config_complain_key(job->config, path, "name the file",
+                               "%s is needed with data.format %s", path, format);
 }
 
 // Complains about a key that is given and would have no effect.
@@ -83,8 +83,8 @@ check_data(tt_job *job)
     if (clicklog && spec->generate_fields > spec->generate_features)
         tt_config_complain_key(
             job->config, "data.fields", "lower data.fields or raise data.columns",
-            "a row cannot have %lld non-zeros of %lld features",
-            (long long)spec->generate_fields, (long long)spec->generate_features);
+            "a row cannot have %lld non-zeros of %lld features", (long long)spec->generate_fields,
+            (long long)spec->generate_features);
 }
 
 static void

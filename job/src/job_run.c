@@ -139,16 +139,31 @@ diverged(const tti_training *tr, tt_error *err)
     if (isfinite(tr->good_loss))
         (void)snprintf(saved, sizeof saved, "the model before it (iteration %llu, loss %.4g)",
                        (unsigned long long)tr->good_iteration, tr->good_loss);
-    (void)snprintf(advice, sizeof advice, "%s is saved; try a learning rate 10 to 100 times smaller",
-                   saved);
+    (void)snprintf(advice, sizeof advice,
+                   "%s is saved; try a learning rate 10 to 100 times smaller", saved);
     return tt_error_set(err, TT_DIVERGED, "stopped", advice, "%s", tr->stop_reason);
 }
 
 static void
-fail_result(tt_job_result *result, const tt_error *err)
+fail_result(tt_job_result *result, tt_status status, const tt_error *err)
 {
     result->outcome = TT_JOB_FAILED;
-    (void)snprintf(result->stop_reason, sizeof result->stop_reason, "%.300s", err->what);
+    (void)snprintf(result->stop_reason, sizeof result->stop_reason, "%.300s",
+                   err != NULL ? err->what : tt_status_text(status));
+}
+
+// The run's last row. Without it the model is there all the same, and worth more than its records.
+static void
+record_end(tti_training *tr, tt_store *store, const tt_job_result *result)
+{
+    tt_error err = {0};
+    if (tr->store != NULL && tt_store_in_transaction(store) &&
+        tt_store_commit(store, &err) != TT_OK)
+        tti_record_failed(tr, &err);
+    if (tti_run_update(store, tr->job, result, outcome_name(result->outcome), tr->setting_id,
+                       &err) != TT_OK &&
+        tr->store != NULL)
+        tti_record_failed(tr, &err);
 }
 
 // Trains once; result and model are filled as far as it got.
@@ -173,44 +188,36 @@ train(tt_job *job,
     if (status == TT_OK && tr->outcome == TT_JOB_FAILED)
         status = diverged(tr, err);
     if (status != TT_OK)
-        fail_result(result, err);
-    if (store != NULL && tr->rt != NULL) {
-        tt_error second = {0};
-        if (tr->store != NULL && tt_store_in_transaction(store) &&
-            tt_store_commit(store, &second) != TT_OK)
-            tti_record_failed(tr, &second);
-        if (tti_run_update(store, job, result, outcome_name(result->outcome), tr->setting_id,
-                           &second) != TT_OK &&
-            status == TT_OK) {
-            *err = second;
-            status = second.status;
-        }
-    }
+        fail_result(result, status, err);
+    if (store != NULL)
+        record_end(tr, store, result);
     tti_training_close(tr);
     tt_mem_free(tr);
     return status;
 }
 
 // The same job at its start setting throughout: what tuning is measured against.
-static tt_status
-compare(tt_job *job,
-        const tt_job_run_options *options,
-        tt_store *store,
-        tt_job_result *result,
-        tt_error *err)
+static void
+compare(tt_job *job, const tt_job_run_options *options, tt_store *store, tt_job_result *result)
 {
     tt_job_result untuned = {0};
+    tt_error err = {0};
     tt_job_run_options quiet = *options;
     quiet.events = 0;
     if (options->events)
         (void)fprintf(
             stderr, "now once more at the start setting, untuned, to see what tuning was worth\n");
-    TT_TRY(train(job, &quiet, 0, NULL, &untuned, err));
+    // What goes wrong here takes nothing away from the model that is saved.
+    if (train(job, &quiet, 0, NULL, &untuned, &err) != TT_OK) {
+        tt_log(TT_LOG_WARN, "no comparison, the untuned run failed: %s", err.what);
+        return;
+    }
     if (untuned.outcome != result->outcome)
-        return TT_OK; // one of them did not get there: no comparison
+        return; // one of them did not get there: no comparison
     result->untuned_seconds = untuned.train_seconds;
-    return tti_run_update(store, job, result, outcome_name(result->outcome),
-                          result->final_setting_id, err);
+    if (tti_run_update(store, job, result, outcome_name(result->outcome), result->final_setting_id,
+                       &err) != TT_OK)
+        tt_log(TT_LOG_WARN, "the report will not have the comparison: %s: %s", err.where, err.what);
 }
 
 tt_status
@@ -232,18 +239,17 @@ tt_job_run(tt_job *job, const tt_job_run_options *options, tt_job_result *result
         status = tti_run_write_setting(job, result, err);
     if (status == TT_OK && job->spec.tuner_compare && job->spec.tuner_enabled &&
         result->outcome != TT_JOB_INTERRUPTED)
-        status = compare(job, options, store, result, err);
+        compare(job, options, store, result);
     result->wall_seconds = (double)(tt_clock_now(&clock) - begin) * 1e-9;
+    if (status != TT_OK)
+        fail_result(result, status, err);
     tt_error closing = {0};
-    if (store != NULL && tt_store_close(store, &closing) != TT_OK && status == TT_OK) {
-        *err = closing;
-        status = closing.status;
-    }
+    if (tt_store_close(store, &closing) != TT_OK)
+        tt_log(TT_LOG_WARN, "the run store is not complete: %s: %s", closing.where, closing.what);
     return status;
 }
 
-// ---- the result as JSON
-// ------------------------------------------------------------------------------------------------------
+// ---- the result as JSON -----------------------------------------------------------------------
 
 static json_t *
 number(double value)

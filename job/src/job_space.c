@@ -264,8 +264,8 @@ read_script(tt_job *job, tt_error *err)
     const tt_config_node *script = job->spec.script;
     if (script == NULL)
         return TT_OK;
-    if (tt_config_node_kind_of(script) != TT_CONFIG_SEQUENCE ||
-        tt_config_node_count(script) == 0 || tt_config_node_count(script) > TTI_SCRIPT_MAX) {
+    if (tt_config_node_kind_of(script) != TT_CONFIG_SEQUENCE || tt_config_node_count(script) == 0 ||
+        tt_config_node_count(script) > TTI_SCRIPT_MAX) {
         tt_config_complain(job->config, script, "for example [{iteration: 100, servers: 3}]",
                            "tuner.script must be a list of 1 to %d steps", TTI_SCRIPT_MAX);
         return TT_OK;

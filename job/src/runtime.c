@@ -158,8 +158,7 @@ tti_runtime_start(tti_runtime *rt, tt_error *err)
     return TT_OK;
 }
 
-// ---- generations
-// -------------------------------------------------------------------------------------------------------------
+// ---- generations ------------------------------------------------------------------------------
 
 void
 tti_runtime_wake_all(tti_runtime *rt)
@@ -252,8 +251,7 @@ tti_runtime_bytes(const tti_runtime *rt, uint64_t *carried, uint64_t *drained)
     }
 }
 
-// ---- pausing and stopping
-// ----------------------------------------------------------------------------------------------------
+// ---- pausing and stopping ---------------------------------------------------------------------
 
 static int
 all_at_rest(const tti_runtime *rt)
@@ -347,8 +345,7 @@ tti_runtime_close(tti_runtime *rt)
     tt_mem_free(rt);
 }
 
-// ---- reading the model
-// -------------------------------------------------------------------------------------------------------
+// ---- reading the model ------------------------------------------------------------------------
 
 static void
 on_reader_frame(void *self, const tt_frame *frame, const uint8_t *payload)

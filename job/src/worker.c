@@ -33,8 +33,7 @@ rows_of(const tti_node *node, uint32_t slot)
     return node->rows + (size_t)slot * rows_max(node->rt->job);
 }
 
-// ---- preparing batches
-// -------------------------------------------------------------------------------------------------------
+// ---- preparing batches ------------------------------------------------------------------------
 
 static uint32_t
 take_orphans(tti_runtime *rt, uint32_t count, uint32_t *rows)
@@ -107,8 +106,7 @@ prepare(tti_node *node)
     return 1;
 }
 
-// ---- parameters
-// --------------------------------------------------------------------------------------------------------------
+// ---- parameters -------------------------------------------------------------------------------
 
 static tt_ps_keys
 keys_of(const tt_batch *batch)
@@ -178,8 +176,7 @@ push(tti_node *node, tt_ps_keys keys, uint32_t clock, uint32_t detail)
     (void)await(node, 0);
 }
 
-// ---- one iteration
-// -----------------------------------------------------------------------------------------------------------
+// ---- one iteration ----------------------------------------------------------------------------
 
 static void
 compute(tti_node *node, uint32_t slot, tti_compute_task *task)
@@ -272,8 +269,7 @@ tti_worker_iterate(tti_node *node)
     return 1;
 }
 
-// ---- roles
-// -------------------------------------------------------------------------------------------------------------------
+// ---- roles ------------------------------------------------------------------------------------
 
 // The round whose work comes next (BSP); none for a worker without a slice.
 uint32_t

@@ -153,8 +153,7 @@ tt_ps_client_time(tt_ps_client *client, uint64_t now_ns)
     client->now_ns = now_ns;
 }
 
-// ---- grouping the keys of an operation by partition
-// ----------------------------------------------------------------------------
+// ---- grouping the keys of an operation by partition -------------------------------------------
 
 static int
 is_whole(const tt_ps_client *client)
@@ -251,8 +250,7 @@ group(tt_ps_client *client)
     }
 }
 
-// ---- sending
-// -------------------------------------------------------------------------------------------------------------------
+// ---- sending ----------------------------------------------------------------------------------
 
 static const uint8_t *
 wire_keys_of(const tt_ps_client *client, const client_request *request)
@@ -445,8 +443,7 @@ tt_ps_client_push(tt_ps_client *client, const float *gradients, uint32_t clock, 
     begin(client, PUSHING);
 }
 
-// ---- receiving
-// -----------------------------------------------------------------------------------------------------------------
+// ---- receiving --------------------------------------------------------------------------------
 
 static void
 finish_request(tt_ps_client *client, client_request *request)

@@ -42,8 +42,7 @@ send_to_peer(tt_ps_server *server,
     server->outbox.send(server->outbox.self, slot->peer, frame, spans, span_count);
 }
 
-// ---- requests that wait
-// ------------------------------------------------------------------------------------------------------
+// ---- requests that wait -----------------------------------------------------------------------
 
 void
 tti_server_hold(tti_slot *slot, const tt_frame *frame, const uint8_t *payload, int fetched)
@@ -83,8 +82,7 @@ tti_server_retry_held(tt_ps_server *server, tti_slot *slot)
     }
 }
 
-// ---- the old owner
-// -----------------------------------------------------------------------------------------------------------
+// ---- the old owner ----------------------------------------------------------------------------
 
 static void
 send_seal(tt_ps_server *server, const tti_slot *slot)
@@ -321,8 +319,7 @@ tti_server_handle_complete(tt_ps_server *server, tti_slot *slot, const tt_frame 
         server->hooks.retired(server->hooks.self, index_of(server, slot), slot->moved_at);
 }
 
-// ---- the new owner
-// -----------------------------------------------------------------------------------------------------------
+// ---- the new owner ----------------------------------------------------------------------------
 
 void
 tti_server_expect(tt_ps_server *server, tti_slot *slot, uint32_t generation, uint16_t source)

@@ -93,8 +93,7 @@ tti_step_apply_racy(const tti_step *step, float *w, float *s, float *u, const fl
     }
 }
 
-// ---- cutting a table into partitions
-// ---------------------------------------------------------------------------------------
+// ---- cutting a table into partitions ----------------------------------------------------------
 
 uint32_t
 tt_ps_partition_of(const tt_ps_table *table, uint64_t key)

@@ -60,8 +60,7 @@ tti_server_ack(tt_ps_server *server, const tti_slot *slot, const tt_frame *reque
     server->outbox.send(server->outbox.self, request->sender, &frame, NULL, 0);
 }
 
-// ---- pull
-// ------------------------------------------------------------------------------------------------------------------
+// ---- pull -------------------------------------------------------------------------------------
 
 static const uint32_t *
 find_rows(tt_ps_server *server, const tti_slot *slot, const tt_frame *frame, const uint8_t *keys)
@@ -170,8 +169,7 @@ tti_server_handle_pull(tt_ps_server *server,
     }
 }
 
-// ---- push
-// ------------------------------------------------------------------------------------------------------------------
+// ---- push -------------------------------------------------------------------------------------
 
 const float *
 tti_server_decode(tt_ps_server *server, const tt_frame *frame, const uint8_t *values, size_t floats)

@@ -2,8 +2,7 @@
 #include "server_core.h"
 #include <string.h>
 
-// ---- scratch and small helpers
-// ---------------------------------------------------------------------------------------------
+// ---- scratch and small helpers ----------------------------------------------------------------
 
 static void *
 grown(void **memory, size_t *capacity, size_t count, size_t size)
@@ -81,8 +80,7 @@ tti_release_list(tti_held **list)
     }
 }
 
-// ---- life cycle
-// ------------------------------------------------------------------------------------------------------------
+// ---- life cycle -------------------------------------------------------------------------------
 
 tt_status
 tt_ps_server_open(const tt_ps_table *table,
@@ -157,8 +155,7 @@ tt_ps_server_start(tt_ps_server *server, const tt_ps_view *view)
     return TT_OK;
 }
 
-// ---- adoption
-// --------------------------------------------------------------------------------------------------------------
+// ---- adoption ---------------------------------------------------------------------------------
 
 static void
 adopt_slot(tt_ps_server *server, const tt_ps_view *view, uint32_t p)
@@ -199,8 +196,7 @@ tt_ps_server_adopt(tt_ps_server *server, const tt_ps_view *view)
     tti_server_count_bytes(server);
 }
 
-// ---- messages
-// --------------------------------------------------------------------------------------------------------------
+// ---- messages ---------------------------------------------------------------------------------
 
 static void
 dispatch(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uint8_t *payload)

@@ -87,8 +87,7 @@ tt_ps_store_wake(tt_ps_store *store)
     tt_event_signal(&store->progress);
 }
 
-// ---- waiting for the others
-// ----------------------------------------------------------------------------------------------------
+// ---- waiting for the others -------------------------------------------------------------------
 
 static uint32_t
 store_clock(const tt_ps_store *store)
@@ -117,8 +116,7 @@ wait_for(tt_ps_store *store, uint32_t need, uint32_t spin, const int *stop)
     }
 }
 
-// ---- reading
-// -------------------------------------------------------------------------------------------------------------------
+// ---- reading ----------------------------------------------------------------------------------
 
 static void
 read_dense(tt_ps_store *store, tt_ps_keys keys, float *out)
@@ -237,8 +235,7 @@ tt_ps_store_read(tt_ps_store *store, tt_ps_keys keys, float *out)
     }
 }
 
-// ---- writing
-// -------------------------------------------------------------------------------------------------------------------
+// ---- writing ----------------------------------------------------------------------------------
 
 // The step of one push; counters are shared and exact, the weights are racy on purpose.
 static tti_step

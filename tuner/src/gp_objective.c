@@ -1,8 +1,8 @@
-// Log posterior of the hyperparameters and its gradient.
+// Log posterior of the hyperparameters and its gradient, with a = K^-1 y:
 //
-//     log p(theta | y) = - y' K^-1 y / 2 - log |K| / 2 - sum_j ((theta_j - mean_j) / sd_j)^2 / 2
-//     d/d theta_j      = tr((a a' - K^-1) dK/d theta_j) / 2 - (theta_j - mean_j) / sd_j^2,   a =
-//     K^-1 y
+//     log p     = - y' a / 2 - log |K| / 2 - sum_j ((theta_j - mean_j) / sd_j)^2 / 2
+//     d log p_j = tr((a a' - K^-1) dK_j) / 2 - (theta_j - mean_j) / sd_j^2
+//
 // source   Rasmussen & Williams, Gaussian Processes for Machine Learning (2006), eq. 5.8 and 5.9
 #include "gp_internal.h"
 #include <cblas.h>

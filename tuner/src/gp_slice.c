@@ -1,9 +1,12 @@
 // Posterior of the process at one stage, for many points, with gradients.
 //
-//     k_i  = M(x, x_i) a_i + b_i,  a_i = s_x^2 + s_xc^2 k(c, c_i),  b_i = s_c^2 k(c, c_i)
-//     mean = k' alpha,  var = K(x, x) - |L^-1 k|^2
-//     var of f(x) - f(ref) = 2 K(x, x) - 2 K(x, ref) - |L^-1 (k - k_ref)|^2       (same stage for
-//     both)
+//     a_i  = s_x^2 + s_xc^2 k(c, c_i)      b_i = s_c^2 k(c, c_i)
+//     k_i  = M(x, x_i) a_i + b_i
+//     mean = k' alpha                      var = K(x, x) - |L^-1 k|^2
+//
+// and for f(x) - f(ref), both at the same stage,
+//
+//     var  = 2 K(x, x) - 2 K(x, ref) - |L^-1 (k - k_ref)|^2
 #include "gp_internal.h"
 #include <cblas.h>
 #include <math.h>
@@ -161,9 +164,9 @@ tt_gp_slice_eval(tt_gp_slice *slice, const double *x, uint32_t count, double *me
         eval_block(slice, x + at * dims, TT_MIN(count - at, (uint32_t)BLOCK), mean + at, var + at);
 }
 
-// d mean = sum_i alpha_i dk_i;  d var = d prior - 2 sum_i w_i dk_i with w = K^-1 (k - k_ref). For a
-// line dimension dk_i/dx_d = - a_i slope(r_i^2) (x_d - x_id) / l_d^2, slope = (5/3)(1 + sqrt5 r)
-// exp(-sqrt5 r).
+//     d mean    = sum_i alpha_i dk_i
+//     d var     = d prior - 2 sum_i w_i dk_i,            w = K^-1 (k - k_ref)
+//     dk_i/dx_d = - a_i slope(r_i^2) (x_d - x_id) / l_d^2,  slope = (5/3)(1 + sqrt5 r) e^(-sqrt5 r)
 void
 tt_gp_slice_gradient(tt_gp_slice *slice,
                      const double *x,

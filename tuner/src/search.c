@@ -201,7 +201,7 @@ climb(hunt *h, double *x, double score)
     return score;
 }
 
-// ---- polish ------------------------------------------------------------------------------------
+// ---- polish ----------------------------------------------------------------------------------
 
 typedef struct polish {
     hunt *hunt;
@@ -252,8 +252,7 @@ polish_reals(hunt *h, const double *x)
         consider(h, p.x, -value);
 }
 
-// ---- the whole
-// -----------------------------------------------------------------------------------
+// ---- the whole -------------------------------------------------------------------------------
 
 // The best scored points that are far enough from each other. Returns their number; starts: indices
 // into h->x.

@@ -1,13 +1,17 @@
 // The gate: expected seconds saved against the seconds it costs to find out.
 //
-//     Delta = log(time left under X) - log(time left under the best known setting B), from the
-//     joint posterior, mean m, s.d. s EI(X) = left_B [Phi(d) - exp(m + s^2/2) Phi(d - s)],  d =
-//     -m/s C(X)  = R(cur -> X) + Phi(-d) R(X -> B) + E[window lost] + fit - R(cur -> B)
+// B: the best known setting; cur: the one in force; X: a candidate; R(a, b): seconds a switch
+// loses. Delta: log of (time left under X / time left under B), mean m and s.d. s of the joint
+// posterior.
 //
-// Departure from the page: the comparison is with the best known setting and not with the one in
-// force. When a trial has failed, both "back to B" and "straight on to X" are open, and R(cur -> B)
-// is spared by going on; where cur = B the formulas are the page's. A window under a setting more
-// than 1.6 times as slow is broken off, so it is priced as such.
+//     d     = -m / s
+//     EI(X) = left_B (Phi(d) - exp(m + s^2 / 2) Phi(d - s))
+//     C(X)  = R(cur, X) + Phi(-d) R(X, B) + E(window lost) + fit - R(cur, B)
+//
+// Where cur = B these are the formulas of the tuner's page. After a failed trial the page compares
+// with the setting in force; here both ways lie open, "back to B" and "straight on to X", and going
+// on spares R(cur, B). A window under a setting that is clearly slower is broken off, and is priced
+// as such.
 #include "tuner_internal.h"
 #include <math.h>
 #include <string.h>

@@ -23,7 +23,7 @@ typedef struct tti_tried {
     double log_t_all, weight_all; // over all windows
     int banned;                   // refused by a knob, or the loss rose under it
     int abandoned;                // its only window was broken off
-    double seen_s; // end of its last window
+    double seen_s;                // end of its last window
     uint64_t seen_window;
     uint32_t windows;
     uint64_t iterations; // applied under it, for the ledger
@@ -111,8 +111,7 @@ struct tt_tuner {
     char note[TT_TUNER_REASON_MAX];
 };
 
-// ---- tuner_model.c: rows, fit, what is known of a setting
-// ---------------------------------------------------------------
+// ---- tuner_model.c: rows, fit, what is known of a setting ------------------------------------
 
 // Adds a setting, or finds it. TTI_TUNER_NOBODY when memory is short.
 uint32_t tti_tuner_adopt(tt_tuner *t, const tt_setting *setting);
@@ -132,8 +131,7 @@ void tti_tuner_log_t(const tt_tuner *t, const double *x, double *mean, double *s
 // The points of the start phase.
 void tti_tuner_plan(tt_tuner *t);
 
-// ---- tuner_guard.c: time left, ledger, costs
-// ---------------------------------------------------------------------------------
+// ---- tuner_guard.c: time left, ledger, costs -------------------------------------------------
 
 // Iterations of the pooled clock that are left: 10, 50, 90 %. finite always.
 void tti_tuner_left(const tt_tuner *t, double out[3]);
@@ -145,16 +143,14 @@ double tti_tuner_switch_s(const tt_tuner *t, uint32_t from, const tt_setting *to
 double
 tti_tuner_window_loss(const tt_tuner *t, const tti_tried *setting, double t_ref, double ratio);
 
-// ---- tuner_gate.c: what to do next
-// ------------------------------------------------------------------------------------------
+// ---- tuner_gate.c: what to do next -----------------------------------------------------------
 
 // Fits, searches, and chooses. must_leave: the setting in force is out of the question. frame: what
 // it was based on (slice closed).
 TT_NODISCARD tt_status
 tti_tuner_decide(tt_tuner *t, int must_leave, tti_choice *out, tti_frame *frame, tt_error *err);
 
-// ---- tuner_words.c: reasons
-// -----------------------------------------------------------------------------------------------
+// ---- tuner_words.c: reasons ------------------------------------------------------------------
 
 // "0.9 s", "12 ms", "3:05".
 char *tti_tuner_seconds(double seconds, char *out, size_t size);

@@ -131,7 +131,7 @@ tt_tuner_reconfigured(
     tuner->lost_s += fmax(lost_s, 0);
 }
 
-// ---- inspection --------------------------------------------------------------------------------
+// ---- inspection ------------------------------------------------------------------------------
 
 uint32_t
 tt_tuner_best(const tt_tuner *tuner, tt_setting *out)

@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-// Rows of one setting measured at stages this close are one row; also the width of an update that
-// needs no new fit.
 // The user chose what can change statistics; windows cannot tell whether leaving that costs
 // iterations. Who leaves it must win this many s.d. of the rate more in time.
 static const double STATISTICS_CAUTION = 1;

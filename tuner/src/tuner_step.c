@@ -37,7 +37,7 @@ tti_tuner_plan(tt_tuner *t)
     t->plan_auto = o->initial_settings == 0;
 }
 
-// ---- time and windows --------------------------------------------------------------------------
+// ---- time and windows ------------------------------------------------------------------------
 
 // The phase a stretch of time belongs to: trials to the phase that asked for them, the rest to the
 // settled one.
@@ -137,7 +137,7 @@ enter_row(tt_tuner *t, const tt_est_window *w, double bound, tt_error *err)
     return tti_tuner_add_row(t, t->current, log(value), var, fmax(w->kept, 1), err);
 }
 
-// ---- proposals ---------------------------------------------------------------------------------
+// ---- proposals -------------------------------------------------------------------------------
 
 static void
 report_choice(tt_tuner *t, const tti_choice *c, const tti_frame *f)
@@ -220,8 +220,7 @@ decide(tt_tuner *t, int must_leave, tt_tuner_action *action, tt_error *err)
     return begin_switch(t, &choice, &frame, action, err);
 }
 
-// ---- trials
-// --------------------------------------------------------------------------------------
+// ---- trials ----------------------------------------------------------------------------------
 
 // Seconds per iteration that the trial certainly exceeds: since all nodes run it, at most the
 // counted iterations and one unfinished a worker were worked on.
@@ -268,8 +267,7 @@ abandon(tt_tuner *t, double seen, const char *why, tt_tuner_action *action, tt_e
     return decide(t, 1, action, err);
 }
 
-// ---- step
-// ------------------------------------------------------------------------------------------
+// ---- step ------------------------------------------------------------------------------------
 
 static void
 follow_transition(tt_tuner *t, const tt_tuner_view *view)
@@ -363,8 +361,7 @@ tt_tuner_step(tt_tuner *tuner, const tt_tuner_view *view, tt_tuner_action *actio
     return window_full(t, &w) ? finish_window(t, action, err) : TT_OK;
 }
 
-// ---- what the job tells
-// ------------------------------------------------------------------------------
+// ---- what the job tells ----------------------------------------------------------------------
 
 void
 tt_tuner_begin(tt_tuner *tuner, double now_s, uint64_t generation)

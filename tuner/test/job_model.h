@@ -187,8 +187,7 @@ job_make(job_model *j, uint64_t seed, job_start kind, double seconds)
     return least * j->unit;
 }
 
-// ---- the run
-// ---------------------------------------------------------------------------------------
+// ---- the run ---------------------------------------------------------------------------------
 
 typedef struct job_worker {
     int active;

@@ -10,8 +10,7 @@
 
 #include "tt/core.h"
 
-// ---- frames
-// --------------------------------------------------------------------------------------------------------------
+// ---- frames -----------------------------------------------------------------------------------
 
 enum { TT_FRAME_MAGIC = 0x31465454, TT_FRAME_VERSION = 1, TT_FRAME_PAYLOAD_MAX = 1 << 30 };
 
@@ -79,8 +78,7 @@ typedef struct tt_outbox {
         void *self, uint32_t to, tt_frame *frame, const tt_span *spans, uint32_t span_count);
 } tt_outbox;
 
-// ---- a mesh of memory rings
-// ----------------------------------------------------------------------------------------------
+// ---- a mesh of memory rings -------------------------------------------------------------------
 
 typedef struct tt_mesh tt_mesh;
 

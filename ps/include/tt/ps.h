@@ -18,8 +18,7 @@
 
 enum { TT_PS_NODES_MAX = 64, TT_PS_SLICES_MAX = 256 };
 
-// ---- tables
-// --------------------------------------------------------------------------------------------------------------
+// ---- tables -----------------------------------------------------------------------------------
 
 typedef enum tt_ps_table_kind {
     TT_PS_DENSE, // rows 0 .. rows - 1, partitions are ranges
@@ -68,8 +67,7 @@ uint64_t tt_ps_partition_first(const tt_ps_table *table, uint32_t partition);
 // A good partition count: about 4 for each server there can be, fewer when the table is small.
 uint32_t tt_ps_partition_count_for(uint64_t rows, uint32_t servers_max);
 
-// ---- placement
-// -----------------------------------------------------------------------------------------------------------
+// ---- placement --------------------------------------------------------------------------------
 
 // Who does what in one generation. Immutable once published; nodes adopt it at their next iteration
 // boundary.
@@ -101,8 +99,7 @@ TT_NODISCARD tt_status tt_ps_view_next(const tt_ps_view *view,
 uint32_t tt_ps_view_moves(const tt_ps_view *from, const tt_ps_view *to);
 void tt_ps_view_free(tt_ps_view *view);
 
-// ---- server core
-// ---------------------------------------------------------------------------------------------------------
+// ---- server core ------------------------------------------------------------------------------
 
 typedef struct tt_ps_server tt_ps_server;
 
@@ -149,8 +146,7 @@ uint32_t tt_ps_server_held(const tt_ps_server *server);
 void tt_ps_server_counters_read(const tt_ps_server *server, tt_ps_server_counters *out);
 void tt_ps_server_close(tt_ps_server *server);
 
-// ---- worker client core
-// --------------------------------------------------------------------------------------------------
+// ---- worker client core -----------------------------------------------------------------------
 
 typedef struct tt_ps_client tt_ps_client;
 
@@ -212,8 +208,7 @@ uint64_t tt_ps_client_take_longest_wait(tt_ps_client *client);
 uint32_t tt_ps_client_waits(const tt_ps_client *client, uint64_t *out);
 void tt_ps_client_close(tt_ps_client *client);
 
-// ---- in place
-// ------------------------------------------------------------------------------------------------------------
+// ---- in place ---------------------------------------------------------------------------------
 
 // The table in the memory of one process, touched by all workers directly. Dense tables are read
 // and written without locks (Hogwild, Niu et al. 2011): concurrent updates of one float may lose

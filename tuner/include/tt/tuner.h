@@ -13,12 +13,14 @@
 // slowness. Not thread safe: one owner.
 //
 // A job's loop, in order:
-//     tt_tuner_begin(tuner, now, generation)              training starts under the start setting
-//     (setting 0) for each tick: tt_estimator_add(...) for the drained samples;
-//     tt_tuner_step(tuner, &view, &action)
-//         if action.kind == TT_TUNER_SWITCH: publish it, then tt_tuner_applied(...), or
-//         tt_tuner_refused(...) when the transition has ended: tt_tuner_reconfigured(...)
-//     tt_tuner_end(tuner, now)                            closes the last window
+//
+//     tt_tuner_begin()           training starts under the start setting, which is setting 0
+//     each tick:
+//         tt_estimator_add()     for every sample drained since the last tick
+//         tt_tuner_step()        on TT_TUNER_SWITCH publish the setting, then
+//         tt_tuner_applied()     or, when a knob refuses, tt_tuner_refused()
+//         tt_tuner_reconfigured()  once the transition of a switch has ended
+//     tt_tuner_end()             closes the last window
 #ifndef TT_TUNER_H
 #define TT_TUNER_H
 
@@ -162,10 +164,12 @@ typedef struct tt_tuner_summary {
 
 typedef struct tt_tuner tt_tuner;
 
-// A tuner for one job. `space` and `estimator` are borrowed until close; the tuner calls the
-// estimator's begin and end, the job calls its add. `callbacks` is copied, NULL = none. errors
-// TT_INVALID the start setting is not valid in the space, an option is out of range; TT_NOMEM owns
-// *out, release with tt_tuner_close
+// A tuner for one job. The tuner calls the estimator's begin and end, the job calls its add.
+//
+// errors   TT_INVALID the start setting is not valid in the space, or an option is out of range;
+//          TT_NOMEM
+// owns     `space` and `estimator` are borrowed until close, `callbacks` is copied (NULL = none);
+//          release *out with tt_tuner_close
 TT_NODISCARD tt_status tt_tuner_open(const tt_space *space,
                                      tt_estimator *estimator,
                                      const tt_tuner_options *options,

@@ -32,7 +32,7 @@ double tt_ei_log_saved(double mean, double sd, double *d_mean, double *d_sd);
 // Standard normal distribution function.
 double tt_ei_phi(double z);
 
-// ---- points ------------------------------------------------------------------------------------
+// ---- points ----------------------------------------------------------------------------------
 
 typedef struct tt_search_space {
     const tt_space *space;       // borrowed
@@ -59,8 +59,7 @@ uint32_t tt_search_spread(const tt_search_space *search,
                           uint32_t count,
                           tt_setting *out);
 
-// ---- maximum
-// ---------------------------------------------------------------------------------------
+// ---- maximum ---------------------------------------------------------------------------------
 
 // What is maximised. self is handed back.
 typedef struct tt_search_target {
