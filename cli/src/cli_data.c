@@ -69,7 +69,7 @@ tti_cli_data(int argc, char **argv)
     };
     const char *path = NULL;
     if (argc < 1 || strcmp(argv[0], "make") != 0)
-        return tti_cli_bad_usage("data", "expected 'make FILE'");
+        return tti_cli_expected("data", argc > 0 ? argv[0] : NULL, "make");
     for (int i = 1; i < argc; i++) {
         number_option *option = NULL;
         for (size_t k = 0; k < OPTION_COUNT; k++)
@@ -82,7 +82,7 @@ tti_cli_data(int argc, char **argv)
             if (code != 0)
                 return code;
         } else if (argv[i][0] == '-') {
-            return tti_cli_bad_usage("data", "unknown option '%s'", argv[i]);
+            return tti_cli_unknown_option("data", argv[i]);
         } else if (path != NULL) {
             return tti_cli_bad_usage("data", "one file at a time, not '%s' and '%s'", path,
                                      argv[i]);

@@ -21,6 +21,12 @@ int tti_cli_data(int argc, char **argv);
 
 // Prints "trimtab: what; advice" and returns 2.
 int tti_cli_bad_usage(const char *command, const char *format, ...) TT_PRINTF(2, 3);
+// The same for an option that `command` does not have, offering the nearest of those in its help.
+int tti_cli_unknown_option(const char *command, const char *word);
+// The same for a word (NULL: none) where only `expected` may stand.
+int tti_cli_expected(const char *command, const char *word, const char *expected);
+// 0, 1 or 2. A file of a kind that is not read (zstd, a newer run store) is wrong input.
+int tti_cli_exit_code(tt_status status);
 // Prints an error and returns its exit code.
 int tti_cli_fail(const tt_error *err);
 // Results went to standard output: 0, or 1 with a message when they did not get there.

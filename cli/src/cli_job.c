@@ -40,7 +40,7 @@ parse(const char *command, int argc, char **argv, job_arguments *out)
         else if (strcmp(word, "-v") == 0 || strcmp(word, "--verbose") == 0)
             out->verbose = 1;
         else if (word[0] == '-' && word[1] != '\0')
-            return tti_cli_bad_usage(command, "unknown option '%s'", word);
+            return tti_cli_unknown_option(command, word);
         else
             out->files[out->source.file_count++] = word;
     }
@@ -61,7 +61,7 @@ open_job(const job_arguments *arguments, tt_job **job)
     // The faults of a configuration were all printed already.
     if (strstr(err.what, "errors in the configuration") == NULL)
         tt_error_print(stderr, &err);
-    return tt_status_exit_code(status);
+    return tti_cli_exit_code(status);
 }
 
 int

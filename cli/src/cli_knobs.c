@@ -72,7 +72,7 @@ int
 tti_cli_knobs(int argc, char **argv)
 {
     if (argc < 1 || strcmp(argv[0], "list") != 0)
-        return tti_cli_bad_usage("knobs", "expected 'list'");
+        return tti_cli_expected("knobs", argc > 0 ? argv[0] : NULL, "list");
     tt_knob_registry *registry;
     tt_error err = {0};
     int json = 0, code = 0;
@@ -82,7 +82,7 @@ tti_cli_knobs(int argc, char **argv)
         if (strcmp(argv[i], "--json") == 0)
             json = 1;
         else if (argv[i][0] == '-')
-            code = tti_cli_bad_usage("knobs", "unknown option '%s'", argv[i]);
+            code = tti_cli_unknown_option("knobs", argv[i]);
         else if (tt_knob_registry_load(registry, argv[i], &err) != TT_OK)
             code = tti_cli_fail(&err);
     }

@@ -69,10 +69,12 @@ tti_cli_report(int argc, char **argv)
             json = 1;
         else if (strcmp(argv[i], "--all") == 0)
             all = 1;
-        else if (strcmp(argv[i], "--runs") == 0 && i + 1 < argc)
+        else if (strcmp(argv[i], "--runs") == 0 && i + 1 == argc)
+            return tti_cli_bad_usage("report", "--runs needs a value");
+        else if (strcmp(argv[i], "--runs") == 0)
             runs_dir = argv[++i];
         else if (argv[i][0] == '-')
-            return tti_cli_bad_usage("report", "unknown option or missing value: '%s'", argv[i]);
+            return tti_cli_unknown_option("report", argv[i]);
         else if (name != NULL)
             return tti_cli_bad_usage("report", "one run at a time, not '%s' and '%s'", name,
                                      argv[i]);

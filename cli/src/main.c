@@ -55,6 +55,8 @@ const tti_command tti_commands[] = {
      "Lists the built-in knobs, and those of the plugins named, with kind, range, default, unit\n"
      "and what changing them moves.\n"
      "\n"
+     "  --json         the same as one JSON list\n"
+     "\n"
      "example: trimtab knobs list\n",
      tti_cli_knobs},
     {"data", "generate training data",
@@ -95,11 +97,65 @@ tti_cli_bad_usage(const char *command, const char *format, ...)
     return 2;
 }
 
+enum { OPTIONS_MAX = 32, OPTION_BYTES = 24 };
+
+// The options of a help text: its lines that begin with two blanks and a dash.
+static void
+list_options(const char *usage, char names[][OPTION_BYTES], const char **known)
+{
+    size_t count = 0;
+    for (const char *line = usage; (line = strstr(line, "\n  -")) != NULL; line++) {
+        const char *word = line + 3;
+        while (word[0] == '-' && count < OPTIONS_MAX) {
+            size_t length = strcspn(word, ", \n");
+            (void)snprintf(names[count], OPTION_BYTES, "%.*s", (int)length, word);
+            known[count] = names[count];
+            count++;
+            word += length + strspn(word + length, ", "); // "-q, --quiet"
+        }
+    }
+}
+
+static const tti_command *
+find_command(const char *name)
+{
+    for (const tti_command *command = tti_commands; command->name != NULL; command++)
+        if (strcmp(command->name, name) == 0)
+            return command;
+    return NULL;
+}
+
+int
+tti_cli_unknown_option(const char *command, const char *word)
+{
+    char names[OPTIONS_MAX][OPTION_BYTES];
+    const char *known[OPTIONS_MAX + 1] = {NULL};
+    list_options(find_command(command)->usage, names, known);
+    const char *near = tt_config_nearest(word, known);
+    if (near != NULL)
+        return tti_cli_bad_usage(command, "unknown option '%s', did you mean '%s'?", word, near);
+    return tti_cli_bad_usage(command, "unknown option '%s'", word);
+}
+
+int
+tti_cli_expected(const char *command, const char *word, const char *expected)
+{
+    if (word == NULL)
+        return tti_cli_bad_usage(command, "expected '%s'", expected);
+    return tti_cli_bad_usage(command, "expected '%s', not '%s'", expected, word);
+}
+
+int
+tti_cli_exit_code(tt_status status)
+{
+    return status == TT_UNSUPPORTED ? 2 : tt_status_exit_code(status);
+}
+
 int
 tti_cli_fail(const tt_error *err)
 {
     tt_error_print(stderr, err);
-    return tt_status_exit_code(err->status);
+    return tti_cli_exit_code(err->status);
 }
 
 int
@@ -132,8 +188,32 @@ unknown_command(const char *name)
         known[i] = tti_commands[i].name;
     const char *near = tt_config_nearest(name, known);
     if (near != NULL)
-        return tti_cli_bad_usage(NULL, "unknown command '%s'; did you mean '%s'?", name, near);
+        return tti_cli_bad_usage(NULL, "unknown command '%s', did you mean '%s'?", name, near);
     return tti_cli_bad_usage(NULL, "unknown command '%s'", name);
+}
+
+// 1 when one of the words asks for help.
+static int
+asks_for_help(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return 1;
+    return 0;
+}
+
+// trimtab help [COMMAND]
+static int
+help(const char *name)
+{
+    const tti_command *command = name != NULL ? find_command(name) : NULL;
+    if (name != NULL && command == NULL)
+        return unknown_command(name);
+    if (command != NULL)
+        (void)fputs(command->usage, stdout);
+    else
+        print_help(stdout);
+    return tti_cli_flush();
 }
 
 int
@@ -143,26 +223,21 @@ main(int argc, char **argv)
         print_help(stderr);
         return 2;
     }
-    (void)signal(SIGPIPE,
-                 SIG_IGN); // a closed pipe is an error of one write, reported by tti_cli_flush
+    // A closed pipe is an error of one write, reported by tti_cli_flush.
+    (void)signal(SIGPIPE, SIG_IGN);
     const char *name = argv[1];
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
-        print_help(stdout);
-        return tti_cli_flush();
-    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        return help(NULL);
+    if (strcmp(name, "help") == 0)
+        return help(argc > 2 ? argv[2] : NULL);
     if (strcmp(name, "--version") == 0) {
         (void)printf("trimtab %s\n", tt_job_version());
         return tti_cli_flush();
     }
-    for (const tti_command *command = tti_commands; command->name != NULL; command++) {
-        if (strcmp(command->name, name) != 0)
-            continue;
-        for (int i = 2; i < argc; i++)
-            if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-                (void)fputs(command->usage, stdout);
-                return tti_cli_flush();
-            }
-        return command->run(argc - 2, argv + 2);
-    }
-    return unknown_command(name);
+    const tti_command *command = find_command(name);
+    if (command == NULL)
+        return unknown_command(name);
+    if (asks_for_help(argc - 2, argv + 2))
+        return help(name);
+    return command->run(argc - 2, argv + 2);
 }
