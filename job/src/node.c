@@ -130,6 +130,7 @@ tti_node_main(void *self)
     tti_runtime *rt = node->rt;
     node->boundary_ns = tt_clock_now(&rt->clock);
     while (!tti_stopping(rt)) {
+        node->gate_seen = tt_load_seq(&rt->gate); // before the newest generation is looked for
         tti_node_adopt(node);
         if (!node->working) {
             if (node->server != NULL)

@@ -95,7 +95,10 @@ typedef struct tti_node {
     int finished;                    // worker has reached a limit; release
     int left;                        // the thread has ended its work; release
     uint32_t clock_seen;             // copies for the master, relaxed
-    uint32_t round_seen;
+    uint32_t
+        round_begun;    // BSP: stored (seq) before the gate is looked at; read by the master (seq)
+    int round_open;     // that round was begun with the gate open
+    uint32_t gate_seen; // the gate at the last boundary
     uint32_t working_seen;
     uint64_t batches_ready, batches_waited, iterations; // relaxed
     uint64_t wait_max_ns; // longest on a moving partition since last asked, relaxed
@@ -121,6 +124,9 @@ typedef struct tti_runtime {
     uint32_t unretired;     // partitions that still have to leave their old server, sub by servers
     uint64_t example_limit; // ASP, SSP: workers end when so many were taken; relaxed
     uint32_t round_limit;   // BSP; relaxed
+    // BSP: odd while the master chooses the round of a new generation; nobody begins a round then
+    // (seq)
+    uint32_t gate;
     uint64_t start_ns;
     // rows that were prepared by nodes which then became servers, to be trained by others
     pthread_mutex_t orphans_lock;

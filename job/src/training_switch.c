@@ -14,7 +14,8 @@ tti_training_record_setting(tti_training *tr, uint32_t id, const tt_setting *set
         tti_record_failed(tr, &err);
 }
 
-// The round or clock from which a new generation can hold: ahead of every worker.
+// The clock with which joining workers begin, and under BSP the round from which a new generation
+// holds: the first that nobody has begun. The gate must be closed.
 static void
 horizon(const tti_training *tr, uint32_t *clock, uint32_t *round)
 {
@@ -23,12 +24,16 @@ horizon(const tti_training *tr, uint32_t *clock, uint32_t *round)
         const tti_node *node = &tr->rt->nodes[n];
         if (!tt_load_relaxed(&node->working_seen))
             continue;
-        uint32_t at = tt_load_relaxed(&node->round_seen);
         *clock = TT_MAX(*clock, tt_load_relaxed(&node->clock_seen));
-        *round = at == UINT32_MAX ? *round : TT_MAX(*round, at);
+        *round = TT_MAX(*round, tt_load_seq(&node->round_begun));
     }
-    // Workers are at most one round apart, and what was seen may be one behind by now.
-    *round = tr->job->table.consistency == TT_PS_BSP ? *round + 3 : 0;
+    *round = tr->job->table.consistency == TT_PS_BSP ? *round + 1 : 0;
+}
+
+static void
+turn_gate(tti_training *tr)
+{
+    (void)tt_add_seq(&tr->rt->gate, 1u); // see may_begin_round
 }
 
 static tt_status
@@ -73,18 +78,18 @@ tti_training_switch(tti_training *tr,
     *refused = 0;
     if (tr->cost_pending) // not measured long enough: what the model expects of it will do
         report_cost(tr, tti_training_iteration_s(tr));
+    turn_gate(tr);
     horizon(tr, &clock, &round);
     tt_status status = tt_reconfig_plan_make(&tr->job->space, tr->checker, &tr->setting, to,
                                              tr->rt->newest->view, clock, round, &plan, err);
-    if (status == TT_INVALID) {
-        *refused = 1;
-        return TT_OK;
-    }
-    if (status != TT_OK)
-        return status;
-    if (move > 0 && plan.servers_from == plan.servers_to)
+    if (status == TT_OK && move > 0 && plan.servers_from == plan.servers_to)
         tt_reconfig_plan_rotate(&plan, tr->rt->newest->view, move);
-    return publish(tr, &plan, to_id, err);
+    if (status == TT_OK)
+        status = publish(tr, &plan, to_id, err);
+    else if (status == TT_INVALID)
+        *refused = 1;
+    turn_gate(tr);
+    return *refused ? TT_OK : status;
 }
 
 // Seconds per iteration under the setting in force: measured, else predicted, else the average so

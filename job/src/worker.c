@@ -235,6 +235,20 @@ measure(tti_node *node, uint32_t slot, const tti_compute_task *task, uint64_t ap
                                                     tt_ps_client_take_longest_wait(node->client)));
 }
 
+// BSP: a generation holds from a round that nobody has begun. Announces this round, then looks
+// whether the master was choosing one since the last boundary; the master closes the gate, then
+// looks at what was announced. One of the two sees the other.
+static int
+may_begin_round(tti_node *node, uint32_t round)
+{
+    tti_runtime *rt = node->rt;
+    if (node->round_open && round == node->round_begun)
+        return 1; // begun before
+    tt_store_seq(&node->round_begun, round);
+    node->round_open = tt_load_seq(&rt->gate) == node->gate_seen && node->gate_seen % 2 == 0;
+    return node->round_open;
+}
+
 int
 tti_worker_iterate(tti_node *node)
 {
@@ -242,8 +256,10 @@ tti_worker_iterate(tti_node *node)
     uint64_t *found = node->batch_count > 0 ? &node->batches_ready : &node->batches_waited;
     if (node->batch_count == 0 && !prepare(node))
         return 0;
-    tt_store_relaxed(found, *found + 1);
     uint32_t slot = node->batch_head, micro = node->batch_micro[slot];
+    if (is_bsp(node) && !may_begin_round(node, node->batch_round[slot]))
+        return 1; // back to the boundary: there may be a new generation
+    tt_store_relaxed(found, *found + 1);
     tt_ps_keys keys = keys_of(node->batches[slot]);
     uint32_t need = 0;
     if (is_bsp(node))
@@ -264,7 +280,6 @@ tti_worker_iterate(tti_node *node)
     node->batch_head = (node->batch_head + 1) % TTI_BATCHES_MAX;
     node->batch_count--;
     tt_store_relaxed(&node->clock_seen, node->clock);
-    tt_store_relaxed(&node->round_seen, tti_worker_next_round(node));
     measure(node, slot, &task, applied);
     return 1;
 }
@@ -332,7 +347,8 @@ tti_worker_join(tti_node *node)
     node->boundary_ns = tt_clock_now(&node->rt->clock);
     node->paused_ns = 0;
     tt_store_relaxed(&node->clock_seen, node->clock);
-    tt_store_relaxed(&node->round_seen, node->round);
+    tt_store_seq(&node->round_begun, node->round);
+    node->round_open = 0;
     tt_store_release(&node->finished, 0);
 }
 
