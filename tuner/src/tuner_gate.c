@@ -25,44 +25,13 @@ static const double START_BEATEN = 0.3;
 typedef struct sight {
     tt_tuner *t;
     const tti_frame *frame;
+    double least_worst_s; // least worst case among the points looked at
 } sight;
-
-// Turns the time posterior of a described setting into the outlook on time left.
-static void
-add_rate(const tt_tuner *t, const tti_frame *f, const tti_tried *x, uint32_t id, tti_outlook *o)
-{
-    const tti_tried *best = &t->tried[f->best];
-    double sd_x, sd_best, apart = 0, size = 0;
-    double rate = tti_tuner_log_rate(t, x, id, &sd_x);
-    (void)tti_tuner_log_rate(t, best, f->best, &sd_best);
-    for (uint32_t i = 0; i < x->feature_count; i++) {
-        double difference = x->feature[i] - best->feature[i];
-        apart += difference * difference;
-        size += x->feature[i] * x->feature[i] + best->feature[i] * best->feature[i];
-    }
-    // Both rates come from one regression: only the features in which they differ are uncertain.
-    // Exact while its posterior is as round as its prior.
-    double var = size > 0 ? (sd_x * sd_x + sd_best * sd_best) * apart / size : 0;
-    o->mean = o->t_mean - (rate - f->best_rate);
-    o->sd = sqrt(o->t_sd * o->t_sd + var);
-}
-
-static double
-worst_cost(const tt_tuner *t, const tti_frame *f, const tti_tried *x, const tti_outlook *o)
-{
-    double worst = f->best_t * exp(o->t_mean + 1.96 * o->t_sd);
-    // What counts is what is lost against the start setting; when it is broken off, against the
-    // best.
-    double loss = tti_tuner_window_loss(t, x, f->best_t, worst / f->best_t);
-    loss -= (f->start_t - f->best_t) * loss / fmax(worst - f->best_t, 1e-12);
-    return tti_tuner_switch_s(t, f->from, &x->setting) +
-           tti_tuner_switch_s(t, f->best, &x->setting) + fmax(loss, 0);
-}
 
 static void
 score(void *self, const double *x, uint32_t count, double *out)
 {
-    const sight *s = self;
+    sight *s = self;
     double mean[BATCH], var[BATCH];
     uint32_t dims = s->t->search.dims;
     for (uint32_t at = 0; at < count; at += BATCH) {
@@ -74,9 +43,12 @@ score(void *self, const double *x, uint32_t count, double *out)
             tti_outlook o = {.t_mean = mean[i], .t_sd = sqrt(var[i])};
             tt_search_decode(&s->t->search, x + (size_t)(at + i) * dims, &setting);
             tti_tuner_describe(s->t, &setting, &point);
-            add_rate(s->t, s->frame, &point, TTI_TUNER_NOBODY, &o);
-            int allowed = worst_cost(s->t, s->frame, &point, &o) <= s->frame->guard_s;
-            out[at + i] = allowed ? tt_ei_log_saved(o.mean, o.sd, NULL, NULL) : -INFINITY;
+            tti_tuner_outlook_rate(s->t, s->frame, &point, TTI_TUNER_NOBODY, &o);
+            double worst = tti_tuner_worst_cost(s->t, s->frame, &point, &o);
+            s->least_worst_s = fmin(s->least_worst_s, worst);
+            out[at + i] = worst <= s->frame->guard_s
+                              ? tt_ei_log_saved(o.mean, o.sd, NULL, NULL) + log(o.sound)
+                              : -INFINITY;
         }
     }
 }
@@ -85,7 +57,7 @@ score(void *self, const double *x, uint32_t count, double *out)
 static double
 score_gradient(void *self, const double *x, double *gradient)
 {
-    const sight *s = self;
+    sight *s = self;
     double mean, var, dm[TT_KNOBS_MAX], dv[TT_KNOBS_MAX], by_mean, by_sd, value;
     tt_gp_slice_gradient(s->frame->slice, x, &mean, &var, dm, dv);
     score(self, x, 1, &value);
@@ -95,39 +67,16 @@ score_gradient(void *self, const double *x, double *gradient)
     return value;
 }
 
-static tti_outlook
-outlook_of(const tt_tuner *t, const tti_frame *f, const tti_tried *x, uint32_t id)
-{
-    tti_outlook o;
-    double mean, var;
-    tt_gp_slice_eval(f->slice, x->x, 1, &mean, &var);
-    o.t_mean = mean;
-    o.t_sd = sqrt(var);
-    add_rate(t, f, x, id, &o);
-    return o;
-}
-
-// E[window lost against best], over 15 equally likely values of log t.
-static double
-expected_loss(const tt_tuner *t, const tti_frame *f, const tti_tried *x, const tti_outlook *o)
-{
-    static const double z[15] = {-1.834, -1.282, -0.967, -0.728, -0.524, -0.341, -0.168, 0,
-                                 0.168,  0.341,  0.524,  0.728,  0.967,  1.282,  1.834};
-    double sum = 0;
-    for (int i = 0; i < 15; i++)
-        sum += tti_tuner_window_loss(t, x, f->best_t, exp(o->t_mean + z[i] * o->t_sd)) / 15;
-    return sum;
-}
-
 // Fills ei_s and cost_s of a candidate, returns what it is worth on balance.
 static double
 weigh(const tt_tuner *t, const tti_frame *f, const tti_tried *x, tti_choice *c)
 {
     const tti_outlook *o = &c->outlook;
     double worse = o->sd > 0 ? tt_ei_phi(o->mean / o->sd) : o->mean > 0;
-    c->ei_s = f->left_s * exp(tt_ei_log_saved(o->mean, o->sd, NULL, NULL));
+    c->ei_s = f->left_s * exp(tt_ei_log_saved(o->mean, o->sd, NULL, NULL)) * o->sound;
     c->cost_s = tti_tuner_switch_s(t, f->from, &x->setting) +
-                worse * tti_tuner_switch_s(t, f->best, &x->setting) + expected_loss(t, f, x, o) +
+                worse * tti_tuner_switch_s(t, f->best, &x->setting) +
+                tti_tuner_expected_loss(t, f, x, o) +
                 tti_tuner_fit_seconds(t) / t->options.processors;
     return c->ei_s - c->cost_s + tti_tuner_switch_s(t, f->from, &t->tried[f->best].setting);
 }
@@ -137,14 +86,16 @@ typedef struct contest {
     double value;
     tti_choice forbidden; // highest among those the guard forbids
     double forbidden_value, forbidden_cost;
+    int all_forbidden; // the guard forbids every point that was looked at
 } contest;
 
 static void
 enter(const tt_tuner *t, const tti_frame *f, const tti_tried *x, uint32_t id, contest *c)
 {
-    tti_choice choice = {.id = id, .setting = x->setting, .outlook = outlook_of(t, f, x, id)};
+    tti_choice choice = {
+        .id = id, .setting = x->setting, .outlook = tti_tuner_outlook(t, f, x, id)};
     choice.decision = id == TTI_TUNER_NOBODY || t->tried[id].row < 0 ? TT_TUNER_TRY : TT_TUNER_MOVE;
-    double value = weigh(t, f, x, &choice), worst = worst_cost(t, f, x, &choice.outlook);
+    double value = weigh(t, f, x, &choice), worst = tti_tuner_worst_cost(t, f, x, &choice.outlook);
     if (worst <= f->guard_s) {
         if (value > c->value) {
             c->best = choice;
@@ -177,7 +128,7 @@ enter_planned(tt_tuner *t, const tti_frame *f, contest *c)
 static tt_status
 enter_search(tt_tuner *t, const tti_frame *f, contest *c, tt_error *err)
 {
-    sight self = {t, f};
+    sight self = {t, f, INFINITY};
     tt_search_target target = {&self, score, score_gradient};
     tt_setting anchors[5];
     uint32_t anchor_count = 0;
@@ -206,12 +157,18 @@ enter_search(tt_tuner *t, const tti_frame *f, contest *c, tt_error *err)
                                  .from = &t->tried[f->from].setting};
     tt_search_result found;
     TT_TRY(tt_search_maximize(&t->search, &target, &options, &found, err));
+    int any = 0;
     for (int k = 0; k < TT_SEARCH_CLASSES; k++) {
         tti_tried x;
+        any |= found.found[k];
         if (!found.found[k])
             continue;
         tti_tuner_describe(t, &found.setting[k], &x);
         enter(t, f, &x, TTI_TUNER_NOBODY, c);
+    }
+    if (!any && isfinite(self.least_worst_s) && c->forbidden_value <= 0) {
+        c->all_forbidden = 1;
+        c->forbidden_cost = self.least_worst_s;
     }
     return TT_OK;
 }
@@ -272,7 +229,7 @@ settle(const tt_tuner *t, const tti_frame *f, const contest *c, tti_choice *out)
     *out = (tti_choice){.id = f->best, .setting = t->tried[f->best].setting, .settles = 1};
     double cheapest = tti_tuner_window_loss(t, &t->tried[f->best], f->best_t, 1.6);
     int too_short = SHARE_TO_STAY_OPEN * f->left_long_s < cheapest;
-    int held = c->forbidden_value > 0;
+    int held = c->forbidden_value > 0 || c->all_forbidden;
     out->decision = too_short ? TT_TUNER_QUIT : held ? TT_TUNER_HELD : TT_TUNER_STAY;
     if (near->setting.count > 0) {
         out->ei_s = near->ei_s;
@@ -293,7 +250,7 @@ settle(const tt_tuner *t, const tti_frame *f, const contest *c, tti_choice *out)
         (void)snprintf(text, sizeof text, "no setting is left to try");
     if (f->best != f->from) {
         out->decision = TT_TUNER_MOVE;
-        out->outlook = outlook_of(t, f, &t->tried[f->from], f->from);
+        out->outlook = tti_tuner_outlook(t, f, &t->tried[f->from], f->from);
         (void)snprintf(out->reason, sizeof out->reason,
                        "back to setting %u, %.2fx faster than setting %u; %s", f->best,
                        exp(out->outlook.mean), f->from, text);
@@ -338,7 +295,7 @@ recheck_start(const tt_tuner *t, const tti_frame *f, tti_choice *out)
     *out = (tti_choice){.decision = TT_TUNER_MOVE,
                         .id = 0,
                         .setting = t->tried[0].setting,
-                        .outlook = outlook_of(t, f, &t->tried[0], 0),
+                        .outlook = tti_tuner_outlook(t, f, &t->tried[0], 0),
                         .settles = 1};
     (void)snprintf(out->reason, sizeof out->reason,
                    "back to the start setting to measure it again: tuning has cost more than the "
@@ -365,7 +322,7 @@ measure_again(const tt_tuner *t, const tti_frame *f, uint32_t id, tti_choice *ou
     *out = (tti_choice){.decision = TT_TUNER_MOVE,
                         .id = id,
                         .setting = t->tried[id].setting,
-                        .outlook = outlook_of(t, f, &t->tried[id], id)};
+                        .outlook = tti_tuner_outlook(t, f, &t->tried[id], id)};
     (void)snprintf(out->reason, sizeof out->reason,
                    "measuring setting %u again: last seen %llu windows ago", id,
                    (unsigned long long)(t->window_index - t->tried[id].seen_window));

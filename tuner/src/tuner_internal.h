@@ -21,6 +21,7 @@ typedef struct tti_tried {
     uint32_t row_windows;
     double log_t;                 // its value
     double log_t_all, weight_all; // over all windows
+    int diverged;                 // the loss rose under it
     int banned;                   // refused by a knob, or the loss rose under it
     int abandoned;                // its only window was broken off
     double seen_s;                // end of its last window
@@ -32,6 +33,7 @@ typedef struct tti_tried {
 // What one (hypothetical) setting is compared with the reference.
 typedef struct tti_outlook {
     double mean, sd;     // of log (time left under it / under the reference)
+    double sound;        // probability that the loss does not rise
     double t_mean, t_sd; // of log (seconds per iteration / those of the reference)
 } tti_outlook;
 
@@ -106,7 +108,7 @@ struct tt_tuner {
     double switch_lost_s[TT_TUNER_CLASSES];
     uint32_t switch_count[TT_TUNER_CLASSES];
 
-    uint32_t switches, abandoned;
+    uint32_t switches, abandoned, diverged;
     double phase_s[5], phase_since_s, lost_s;
     char note[TT_TUNER_REASON_MAX];
 };
@@ -142,6 +144,23 @@ double tti_tuner_switch_s(const tt_tuner *t, uint32_t from, const tt_setting *to
 // time.
 double
 tti_tuner_window_loss(const tt_tuner *t, const tti_tried *setting, double t_ref, double ratio);
+
+// ---- tuner_outlook.c: what is to be expected of a setting -------------------------------------
+
+// Completes an outlook whose t_mean and t_sd are known.
+void tti_tuner_outlook_rate(
+    const tt_tuner *t, const tti_frame *f, const tti_tried *x, uint32_t id, tti_outlook *o);
+tti_outlook
+tti_tuner_outlook(const tt_tuner *t, const tti_frame *f, const tti_tried *x, uint32_t id);
+// Seconds that trying it may lose against the start setting, 97.5 %: both switches and the window.
+double tti_tuner_worst_cost(const tt_tuner *t,
+                            const tti_frame *f,
+                            const tti_tried *x,
+                            const tti_outlook *o);
+double tti_tuner_expected_loss(const tt_tuner *t,
+                               const tti_frame *f,
+                               const tti_tried *x,
+                               const tti_outlook *o);
 
 // ---- tuner_gate.c: what to do next -----------------------------------------------------------
 

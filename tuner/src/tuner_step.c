@@ -310,6 +310,13 @@ shorten_plan(tt_tuner *t)
     t->plan_auto = t->plan_auto && t->tried[0].row < 0;
 }
 
+static void
+ban_diverged(tt_tuner *t)
+{
+    t->tried[t->current].banned = t->tried[t->current].diverged = 1;
+    t->diverged++;
+}
+
 static tt_status
 finish_window(tt_tuner *t, tt_tuner_action *action, tt_error *err)
 {
@@ -324,7 +331,7 @@ finish_window(tt_tuner *t, tt_tuner_action *action, tt_error *err)
         return TT_OK;
     shorten_plan(t);
     if ((w.flags & TT_EST_DIVERGING) != 0 && t->current != 0) {
-        t->tried[t->current].banned = 1;
+        ban_diverged(t);
         tti_tuner_event(t, "setting %u: the loss rises under it, leaving it", t->current);
         t->ref_id = t->previous;
         return decide(t, 1, action, err);
@@ -351,7 +358,7 @@ tt_tuner_step(tt_tuner *tuner, const tt_tuner_view *view, tt_tuner_action *actio
     tt_estimator_window(t->estimator, &w);
     if (t->trial && t->current != 0) {
         if ((w.flags & (TT_EST_RISING | TT_EST_DIVERGING)) != 0) {
-            t->tried[t->current].banned = 1;
+            ban_diverged(t);
             (void)too_slow(t, &w, &seen);
             return abandon(t, seen, "the loss rises under it", action, err);
         }

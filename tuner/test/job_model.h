@@ -38,6 +38,10 @@ typedef struct job_model {
     double first, floor, scale, power, target, loss_noise;
     double iterations; // to the target at rate 1
     double unit;       // seconds of one unit of cost
+    // Provocations: every so many-th switch is refused (0 = none); losses are NaN where staleness
+    // is above this (0 = nowhere); what the job says a switch lost (0 = the truth).
+    uint32_t refuse_every;
+    double nan_staleness, claimed_loss_s;
 } job_model;
 
 static const char *const job_kernels[] = {"portable", "avx2", "avx512", NULL};
@@ -228,6 +232,12 @@ job_start_push(job_run *r, uint32_t w, double now)
     k->ends_s = now + cycle * r->setting.value[JOB_AGGREGATION];
 }
 
+static inline int
+job_is_nan(const job_model *j, const tt_setting *s)
+{
+    return j->nan_staleness > 0 && s->value[JOB_STALENESS] > j->nan_staleness;
+}
+
 static inline void
 job_finish_push(job_run *r, uint32_t w)
 {
@@ -240,7 +250,9 @@ job_finish_push(job_run *r, uint32_t w)
                                 .sequence = r->iterations++,
                                 .worker = w,
                                 .examples = 64,
-                                .loss = job_loss(r->model, r->progress) * noise,
+                                .loss = job_is_nan(r->model, &k->setting)
+                                            ? NAN
+                                            : job_loss(r->model, r->progress) * noise,
                                 .time_s = k->ends_s,
                                 .cycle_s = (k->ends_s - k->began_s) / merged};
         tt_estimator_add(r->estimator, &sample);
@@ -316,6 +328,8 @@ typedef struct job_result {
     double seconds, explore_s, settled_s;
     tt_tuner_summary summary;
     uint64_t digest;
+    uint32_t refused;
+    double nan_s; // seconds spent where losses are NaN
 } job_result;
 
 // One run to the target. fit_s: what a decision costs one of the two cores.
@@ -330,20 +344,27 @@ job_execute(const job_model *model,
     tt_est_options est = {.target_loss = model->target, .budget_iterations = INFINITY};
     tt_error err = {0};
     TT_TRY(tt_estimator_open(&est, &r.estimator, &err));
-    TT_TRY(tt_tuner_open(&model->problem.space, r.estimator, options, callbacks, &r.tuner, &err));
+    tt_status opened =
+        tt_tuner_open(&model->problem.space, r.estimator, options, callbacks, &r.tuner, &err);
+    if (opened != TT_OK) {
+        tt_estimator_close(r.estimator);
+        return opened;
+    }
     tt_rng_init(&r.rng, seed, TT_RNG_TEST, 2);
     tt_space_start(&model->problem.space, &r.setting);
     tt_tuner_begin(r.tuner, 0, 0);
     for (uint32_t w = 0; w < JOB_NODES; w++)
         job_start_push(&r, w, 0);
     tt_status status = TT_OK;
-    uint32_t proposals = 0;
+    uint32_t proposals = 0, asked = 0;
+    *out = (job_result){0};
     for (double tick = 0.02; status == TT_OK && !job_advance(&r, tick); tick += 0.02) {
         tt_tuner_action action;
         tt_tuner_view view = job_view(&r);
         if (r.reconfiguring && view.generation == r.generation && !view.in_transition) {
-            tt_tuner_reconfigured(r.tuner, r.from_id, r.to_id, r.class_flags,
-                                  r.class_flags ? 0.02 : 0.0005);
+            double lost = r.class_flags ? 0.02 : 0.0005;
+            lost = model->claimed_loss_s > 0 ? model->claimed_loss_s : lost;
+            tt_tuner_reconfigured(r.tuner, r.from_id, r.to_id, r.class_flags, lost);
             r.reconfiguring = 0;
         }
         status = tt_tuner_step(r.tuner, &view, &action, &err);
@@ -352,8 +373,15 @@ job_execute(const job_model *model,
             proposals = out->summary.proposals;
             job_stall(&r, 0.004); // a fit of 8 ms on one of two cores
         }
-        if (action.kind == TT_TUNER_SWITCH)
+        out->nan_s += job_is_nan(model, &r.setting) ? 0.02 : 0;
+        if (action.kind != TT_TUNER_SWITCH)
+            continue;
+        if (model->refuse_every > 0 && ++asked % model->refuse_every == 0) {
+            tt_tuner_refused(r.tuner, r.now_s, "made to refuse");
+            out->refused++;
+        } else {
             job_publish(&r, &action);
+        }
     }
     tt_tuner_end(r.tuner, r.now_s, r.iterations);
     tt_tuner_summarize(r.tuner, &out->summary);

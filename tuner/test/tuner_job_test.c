@@ -78,8 +78,8 @@ test_jobs(void **state)
 {
     TT_UNUSED(state);
     job_result result;
-    for (uint64_t seed = 0; seed < 12; seed++)
-        run_job(seed, 60, &jobs, &result);
+    for (uint64_t seed = 0; seed < 8; seed++)
+        run_job(seed, 40, &jobs, &result);
     double worst = quantile(jobs.over_start, jobs.count, 1);
     double median = quantile(jobs.over_best, jobs.count, 0.5);
     print_message("worst tuned/start %.3f, median tuned/best of 40 %.3f\n", worst, median);

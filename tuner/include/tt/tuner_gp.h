@@ -69,10 +69,12 @@ TT_NODISCARD tt_status tt_gp_replace(tt_gp *gp,
                                      tt_error *err);
 uint32_t tt_gp_rows(const tt_gp *gp);
 
-// Finds the hyperparameters again with at most about `evaluations` evaluations of the posterior (0
-// = 90), then factors. Starts: the last optimum, the prior mean with noise 1e-2, one draw from the
-// prior. errors   TT_NOMEM; TT_INVALID there is no row; TT_NUMERIC the kernel matrix defied every
-// jitter (never seen)
+// Finds the hyperparameters again, then factors. Starts: the last optimum, the prior mean with
+// noise 1e-2, one draw from the prior. evaluations: of the posterior, at most about so many; 0
+// = 90.
+//
+// errors   TT_NOMEM; TT_INVALID there is no row; TT_NUMERIC the kernel matrix defied every jitter
+//          (never seen)
 TT_NODISCARD tt_status tt_gp_fit(tt_gp *gp, uint32_t evaluations, tt_error *err);
 // Brings the factor up to date with rows added since, keeping hyperparameters and standardisation:
 // a bordered row each, or a new factor where a row was replaced. errors as tt_gp_fit.

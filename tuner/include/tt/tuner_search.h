@@ -19,8 +19,9 @@ enum {
 // ---- expected improvement --------------------------------------------------------------------
 
 // log h(z), h(z) = phi(z) + z Phi(z): log EI = log s + log h((y_best - m) / s) when y is normal and
-// minimised. Accurate to about 1e-10 for every finite z; -INFINITY at -INFINITY. source   Ament et
-// al., "Unexpected improvements to expected improvement", NeurIPS 2023, eq. 9
+// minimised. Accurate to about 1e-10 for every finite z; -INFINITY at -INFINITY.
+//
+// source   Ament et al., "Unexpected improvements to expected improvement", NeurIPS 2023, eq. 9
 double tt_ei_log_h(double z);
 // log EI of N(mean, sd^2) under `best`, and its derivatives in mean and sd (NULL = not wanted). sd
 // = 0: the certain improvement.

@@ -1,0 +1,90 @@
+// What is to be expected of a setting: time left against the best known one, what a window under it
+// may cost, whether the loss will bear it.
+#include "tuner_internal.h"
+#include <math.h>
+
+// Reach of a diverged setting over those alike in what can change statistics, in unit coordinates.
+static const double DIVERGENCE_REACH = 0.15;
+
+// Probability that the loss does not rise under a setting: low near settings under which it did.
+static double
+soundness(const tt_tuner *t, const tti_tried *x)
+{
+    double sound = 1;
+    for (uint32_t i = 0; i < t->tried_count && t->diverged > 0; i++) {
+        const tti_tried *bad = &t->tried[i];
+        double apart = 0;
+        if (!bad->diverged)
+            continue;
+        for (uint32_t k = 0; k < x->feature_count; k++) {
+            double difference = (x->feature[k] - bad->feature[k]) / DIVERGENCE_REACH;
+            apart += difference * difference;
+        }
+        sound *= 1 - exp(-0.5 * apart);
+    }
+    return fmax(sound, 1e-6);
+}
+
+// Turns the time posterior of a described setting into the outlook on time left.
+void
+tti_tuner_outlook_rate(
+    const tt_tuner *t, const tti_frame *f, const tti_tried *x, uint32_t id, tti_outlook *o)
+{
+    const tti_tried *best = &t->tried[f->best];
+    double sd_x, sd_best, apart = 0, size = 0;
+    double rate = tti_tuner_log_rate(t, x, id, &sd_x);
+    (void)tti_tuner_log_rate(t, best, f->best, &sd_best);
+    for (uint32_t i = 0; i < x->feature_count; i++) {
+        double difference = x->feature[i] - best->feature[i];
+        apart += difference * difference;
+        size += x->feature[i] * x->feature[i] + best->feature[i] * best->feature[i];
+    }
+    // Both rates come from one regression: only the features in which they differ are uncertain.
+    // Exact while its posterior is as round as its prior.
+    double var = size > 0 ? (sd_x * sd_x + sd_best * sd_best) * apart / size : 0;
+    o->mean = o->t_mean - (rate - f->best_rate);
+    o->sd = sqrt(o->t_sd * o->t_sd + var);
+    o->sound = soundness(t, x);
+}
+
+double
+tti_tuner_worst_cost(const tt_tuner *t,
+                     const tti_frame *f,
+                     const tti_tried *x,
+                     const tti_outlook *o)
+{
+    double worst = f->best_t * exp(o->t_mean + 1.96 * o->t_sd);
+    // What counts is what is lost against the start setting; when it is broken off, against the
+    // best.
+    double loss = tti_tuner_window_loss(t, x, f->best_t, worst / f->best_t);
+    loss -= (f->start_t - f->best_t) * loss / fmax(worst - f->best_t, 1e-12);
+    return tti_tuner_switch_s(t, f->from, &x->setting) +
+           tti_tuner_switch_s(t, f->best, &x->setting) + fmax(loss, 0);
+}
+
+tti_outlook
+tti_tuner_outlook(const tt_tuner *t, const tti_frame *f, const tti_tried *x, uint32_t id)
+{
+    tti_outlook o;
+    double mean, var;
+    tt_gp_slice_eval(f->slice, x->x, 1, &mean, &var);
+    o.t_mean = mean;
+    o.t_sd = sqrt(var);
+    tti_tuner_outlook_rate(t, f, x, id, &o);
+    return o;
+}
+
+// E[window lost against best], over 15 equally likely values of log t.
+double
+tti_tuner_expected_loss(const tt_tuner *t,
+                        const tti_frame *f,
+                        const tti_tried *x,
+                        const tti_outlook *o)
+{
+    static const double z[15] = {-1.834, -1.282, -0.967, -0.728, -0.524, -0.341, -0.168, 0,
+                                 0.168,  0.341,  0.524,  0.728,  0.967,  1.282,  1.834};
+    double sum = 0;
+    for (int i = 0; i < 15; i++)
+        sum += tti_tuner_window_loss(t, x, f->best_t, exp(o->t_mean + z[i] * o->t_sd)) / 15;
+    return sum;
+}
