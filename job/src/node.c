@@ -69,7 +69,7 @@ change_role(tti_node *node)
         tti_worker_join(node);
         node->working = 1;
     }
-    tt_store_relaxed(&node->working_seen, (uint32_t)node->working);
+    tt_store_release(&node->working_seen, (uint32_t)node->working); // acquired in note_progress
 }
 
 void
@@ -77,6 +77,7 @@ tti_node_adopt(tti_node *node)
 {
     const tti_generation *newest =
         tt_load_acquire(&node->rt->current); // released in tti_runtime_publish
+    int worked = node->working;
     // Under BSP a worker changes over at the round that the generation names.
     int due = newest != node->adopted &&
               (!node->working || tti_worker_next_round(node) >= newest->view->effective_round);
@@ -89,12 +90,13 @@ tti_node_adopt(tti_node *node)
         if (node->client != NULL)
             tt_ps_client_adopt(node->client, newest->view);
         apply_setting(node, &newest->setting);
-        tt_store_release(&node->adopted_generation,
-                         newest->view->generation); // acquired by the master
-        tt_event_signal(&node->rt->bell);
     }
     if (due || node->working != node->adopted->view->is_worker[node->index])
         change_role(node);
+    if (due) // after the role, so that the master never sees the new generation with the old role
+        tt_store_release(&node->adopted_generation, newest->view->generation);
+    if (due || node->working != worked)
+        tt_event_signal(&node->rt->bell);
 }
 
 void

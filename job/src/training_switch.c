@@ -151,10 +151,16 @@ static void
 note_progress(tti_training *tr)
 {
     tti_runtime *rt = tr->rt;
-    for (uint32_t n = 0; n < rt->node_count; n++)
-        if (tt_load_acquire(&rt->nodes[n].adopted_generation) >=
-            tr->transition.cost.generation) // released in tti_node_adopt
+    for (uint32_t n = 0; n < rt->node_count; n++) {
+        // Adopted, and in its new role: a server that is to work begins when everything it gave
+        // away has arrived.
+        const tti_node *node = &rt->nodes[n];
+        uint64_t adopted = tt_load_acquire(&node->adopted_generation); // released in tti_node_adopt
+        if (adopted >= tr->transition.cost.generation &&
+            tt_load_acquire(&node->working_seen) ==
+                rt->newest->view->is_worker[n]) // released in change_role
             tt_reconfig_adopted(&tr->transition, n);
+    }
     uint32_t left = tt_load_acquire(&rt->unretired);
     while (tr->transition.active &&
            tr->transition.retired + left < tr->transition.cost.partitions_moved)
