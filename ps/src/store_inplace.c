@@ -218,8 +218,8 @@ read_saved_dense(const tti_partition *partition, uint32_t row, float *out)
     }
 }
 
-void
-tt_ps_store_read(tt_ps_store *store, tt_ps_keys keys, float *out)
+static void
+read_saved(tt_ps_store *store, tt_ps_keys keys, float *out)
 {
     if (store->table.kind == TT_PS_SPARSE) {
         struct read_visit visit = {out, 1};
@@ -233,6 +233,18 @@ tt_ps_store_read(tt_ps_store *store, tt_ps_keys keys, float *out)
         read_saved_dense(partition, (uint32_t)(key - partition->first),
                          out + i * store->table.width);
     }
+}
+
+void
+tt_ps_store_read(tt_ps_store *store, tt_ps_keys keys, float *out)
+{
+    // Under BSP the last worker of a round writes with plain stores, holding this lock.
+    int bsp = store->table.consistency == TT_PS_BSP;
+    if (bsp)
+        pthread_mutex_lock(&store->round_lock);
+    read_saved(store, keys, out);
+    if (bsp)
+        pthread_mutex_unlock(&store->round_lock);
 }
 
 // ---- writing ----------------------------------------------------------------------------------
