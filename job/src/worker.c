@@ -230,9 +230,11 @@ measure(tti_node *node, uint32_t slot, const tti_compute_task *task, uint64_t ap
         tti_records_put(&node->records, &record);
     }
     tt_store_relaxed(&node->iterations, node->iterations + micro);
-    if (node->client != NULL)
-        tt_store_relaxed(&node->wait_max_ns, TT_MAX(tt_load_relaxed(&node->wait_max_ns),
-                                                    tt_ps_client_take_longest_wait(node->client)));
+    if (node->client == NULL)
+        return;
+    uint64_t waited = tt_ps_client_take_longest_wait(node->client);
+    if (waited > tt_load_relaxed(&node->wait_max_ns))
+        tt_store_relaxed(&node->wait_max_ns, waited);
 }
 
 // BSP: a generation holds from a round that nobody has begun. Announces this round, then looks

@@ -84,6 +84,7 @@ _Noreturn void tt_assert_fail(const char *expression, const char *file, int line
 #endif
 
 #define TT_COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
+// Each argument may be evaluated twice: no calls with effects in them.
 #define TT_MIN(a, b)   ((a) < (b) ? (a) : (b))
 #define TT_MAX(a, b)   ((a) > (b) ? (a) : (b))
 
