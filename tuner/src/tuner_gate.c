@@ -16,17 +16,57 @@
 #include <math.h>
 #include <string.h>
 
-enum { BATCH = 64, HISTORY_WINDOWS = 10, CONTROL_EVERY = 8 };
+enum { BATCH = 64, MEMO = 256, HISTORY_WINDOWS = 10, CONTROL_EVERY = 8 };
 static const double GAIN_RETURN = 0.02, GAIN_REVERSE = 0.05, SHARE_TO_STAY_OPEN = 0.5;
 static const double START_STALE_SHARE = 0.1;
 // Log of the gain beyond which the start setting need not be looked at again.
 static const double START_BEATEN = 0.3;
 
+// Statistics of the feature vectors seen in one search: few, asked for often, and dear.
+typedef struct memo {
+    int used;
+    double feature[TT_EST_FEATURES_MAX];
+    tti_statistics statistics;
+} memo;
+
 typedef struct sight {
     tt_tuner *t;
     const tti_frame *frame;
     double least_worst_s; // least worst case among the points looked at
+    memo memo[MEMO];
 } sight;
+
+static const tti_statistics *
+remembered(sight *s, const tti_tried *x)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (uint32_t i = 0; i < x->feature_count; i++) {
+        uint64_t bits;
+        memcpy(&bits, &x->feature[i], sizeof bits);
+        hash = (hash ^ bits) * 0x9E3779B97F4A7C15u;
+    }
+    memo *m = &s->memo[(hash >> 32) % MEMO];
+    if (!m->used || memcmp(m->feature, x->feature, sizeof m->feature) != 0) {
+        m->used = 1;
+        memcpy(m->feature, x->feature, sizeof m->feature);
+        m->statistics = tti_tuner_statistics(s->t, s->frame, x, TTI_TUNER_NOBODY);
+    }
+    return &m->statistics;
+}
+
+static double
+score_one(sight *s, const double *x, double t_mean, double t_var)
+{
+    tti_tried point;
+    tt_setting setting;
+    tt_search_decode(&s->t->search, x, &setting);
+    tti_tuner_describe(s->t, &setting, &point);
+    tti_outlook o = tti_tuner_outlook_from(t_mean, t_var, remembered(s, &point));
+    double worst = tti_tuner_worst_cost(s->t, s->frame, &point, &o);
+    s->least_worst_s = fmin(s->least_worst_s, worst);
+    return worst <= s->frame->guard_s ? tt_ei_log_saved(o.mean, o.sd, NULL, NULL) + log(o.sound)
+                                      : -INFINITY;
+}
 
 static void
 score(void *self, const double *x, uint32_t count, double *out)
@@ -37,19 +77,8 @@ score(void *self, const double *x, uint32_t count, double *out)
     for (uint32_t at = 0; at < count; at += BATCH) {
         uint32_t n = TT_MIN(count - at, (uint32_t)BATCH);
         tt_gp_slice_eval(s->frame->slice, x + (size_t)at * dims, n, mean, var);
-        for (uint32_t i = 0; i < n; i++) {
-            tti_tried point;
-            tt_setting setting;
-            tti_outlook o = {.t_mean = mean[i], .t_sd = sqrt(var[i])};
-            tt_search_decode(&s->t->search, x + (size_t)(at + i) * dims, &setting);
-            tti_tuner_describe(s->t, &setting, &point);
-            tti_tuner_outlook_rate(s->t, s->frame, &point, TTI_TUNER_NOBODY, &o);
-            double worst = tti_tuner_worst_cost(s->t, s->frame, &point, &o);
-            s->least_worst_s = fmin(s->least_worst_s, worst);
-            out[at + i] = worst <= s->frame->guard_s
-                              ? tt_ei_log_saved(o.mean, o.sd, NULL, NULL) + log(o.sound)
-                              : -INFINITY;
-        }
+        for (uint32_t i = 0; i < n; i++)
+            out[at + i] = score_one(s, x + (size_t)(at + i) * dims, mean[i], var[i]);
     }
 }
 
@@ -128,7 +157,7 @@ enter_planned(tt_tuner *t, const tti_frame *f, contest *c)
 static tt_status
 enter_search(tt_tuner *t, const tti_frame *f, contest *c, tt_error *err)
 {
-    sight self = {t, f, INFINITY};
+    sight self = {.t = t, .frame = f, .least_worst_s = INFINITY};
     tt_search_target target = {&self, score, score_gradient};
     tt_setting anchors[5];
     uint32_t anchor_count = 0;

@@ -37,6 +37,12 @@ typedef struct tti_outlook {
     double t_mean, t_sd; // of log (seconds per iteration / those of the reference)
 } tti_outlook;
 
+// What statistics make of a setting against the reference.
+typedef struct tti_statistics {
+    double log_rate, var; // difference of log rates
+    double sound;
+} tti_statistics;
+
 // Everything a decision looks at, fixed for its duration.
 typedef struct tti_frame {
     double now_s, stage;
@@ -147,9 +153,11 @@ tti_tuner_window_loss(const tt_tuner *t, const tti_tried *setting, double t_ref,
 
 // ---- tuner_outlook.c: what is to be expected of a setting -------------------------------------
 
-// Completes an outlook whose t_mean and t_sd are known.
-void tti_tuner_outlook_rate(
-    const tt_tuner *t, const tti_frame *f, const tti_tried *x, uint32_t id, tti_outlook *o);
+// Of a setting against the best known one; depends on the features alone.
+tti_statistics
+tti_tuner_statistics(const tt_tuner *t, const tti_frame *f, const tti_tried *x, uint32_t id);
+// From mean and variance of the difference in log seconds per iteration.
+tti_outlook tti_tuner_outlook_from(double t_mean, double t_var, const tti_statistics *s);
 tti_outlook
 tti_tuner_outlook(const tt_tuner *t, const tti_frame *f, const tti_tried *x, uint32_t id);
 // Seconds that trying it may lose against the start setting, 97.5 %: both switches and the window.

@@ -25,10 +25,8 @@ soundness(const tt_tuner *t, const tti_tried *x)
     return fmax(sound, 1e-6);
 }
 
-// Turns the time posterior of a described setting into the outlook on time left.
-void
-tti_tuner_outlook_rate(
-    const tt_tuner *t, const tti_frame *f, const tti_tried *x, uint32_t id, tti_outlook *o)
+tti_statistics
+tti_tuner_statistics(const tt_tuner *t, const tti_frame *f, const tti_tried *x, uint32_t id)
 {
     const tti_tried *best = &t->tried[f->best];
     double sd_x, sd_best, apart = 0, size = 0;
@@ -42,9 +40,17 @@ tti_tuner_outlook_rate(
     // Both rates come from one regression: only the features in which they differ are uncertain.
     // Exact while its posterior is as round as its prior.
     double var = size > 0 ? (sd_x * sd_x + sd_best * sd_best) * apart / size : 0;
-    o->mean = o->t_mean - (rate - f->best_rate);
-    o->sd = sqrt(o->t_sd * o->t_sd + var);
-    o->sound = soundness(t, x);
+    return (tti_statistics){rate - f->best_rate, var, soundness(t, x)};
+}
+
+tti_outlook
+tti_tuner_outlook_from(double t_mean, double t_var, const tti_statistics *s)
+{
+    return (tti_outlook){.mean = t_mean - s->log_rate,
+                         .sd = sqrt(t_var + s->var),
+                         .sound = s->sound,
+                         .t_mean = t_mean,
+                         .t_sd = sqrt(t_var)};
 }
 
 double
@@ -65,13 +71,10 @@ tti_tuner_worst_cost(const tt_tuner *t,
 tti_outlook
 tti_tuner_outlook(const tt_tuner *t, const tti_frame *f, const tti_tried *x, uint32_t id)
 {
-    tti_outlook o;
     double mean, var;
+    tti_statistics statistics = tti_tuner_statistics(t, f, x, id);
     tt_gp_slice_eval(f->slice, x->x, 1, &mean, &var);
-    o.t_mean = mean;
-    o.t_sd = sqrt(var);
-    tti_tuner_outlook_rate(t, f, x, id, &o);
-    return o;
+    return tti_tuner_outlook_from(mean, var, &statistics);
 }
 
 // E[window lost against best], over 15 equally likely values of log t.
