@@ -44,6 +44,8 @@ parse(const char *command, int argc, char **argv, job_arguments *out)
         else
             out->files[out->source.file_count++] = word;
     }
+    if (out->runs_dir != NULL && out->runs_dir[0] == '\0')
+        return tti_cli_bad_usage(command, "--runs needs a directory");
     if (out->source.file_count == 0)
         return tti_cli_bad_usage(command, "which job? name its YAML file");
     out->source.files = out->files;

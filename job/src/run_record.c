@@ -81,6 +81,8 @@ write_job_file(tt_job *job, const char *run_dir, tt_error *err)
                                                 &job->spec, file, err);
     if (fclose(file) != 0 && status == TT_OK)
         status = cannot_write(path, errno, err);
+    if (status != TT_OK && err != NULL && err->where[0] == '\0')
+        (void)snprintf(err->where, sizeof err->where, "%.310s", path);
     return status;
 }
 
