@@ -121,9 +121,10 @@ check_target(tti_training *tr, tt_error *err)
     tr->train_seconds = TT_MIN(at, tti_training_now(tr));
     tr->evaluated = 1; // what was evaluated is what is saved
     memcpy(tr->good_model, tr->model, table_floats(tr) * sizeof(float));
-    tti_training_finish(tr, TT_JOB_CONVERGED, "%s %.4f",
-                        isfinite(spec->stop_objective) ? "objective" : "loss",
-                        isfinite(spec->stop_objective) ? tr->metrics.objective : tr->metrics.loss);
+    int objective = isfinite(spec->stop_objective);
+    tti_training_finish(tr, TT_JOB_CONVERGED, "%s %.4f <= %g",
+                        objective ? "objective" : "training loss",
+                        objective ? tr->metrics.objective : tr->metrics.loss, target);
     return TT_OK;
 }
 
