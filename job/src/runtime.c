@@ -278,8 +278,11 @@ tti_runtime_pause(tti_runtime *rt)
         if (all_at_rest(rt))
             break;
         (void)tt_event_wait(&rt->bell, seen, 0, 1000000);
-        if (tt_clock_now(&rt->clock) > deadline)
-            return 0; // an iteration of more than a minute: go on without
+        if (tt_clock_now(&rt->clock) >
+            deadline) { // an iteration of more than a minute: go on without
+            tti_runtime_resume(rt);
+            return 0;
+        }
     }
     return 1;
 }

@@ -3,7 +3,6 @@
 #include "tt/knob.h"
 #include <stdio.h>
 
-
 static void *
 refuse_open(const tt_knob_host *host)
 {
