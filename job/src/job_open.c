@@ -1,5 +1,6 @@
 // Opening a job: configuration, checks across keys, search space, data, model.
 #include "job_internal.h"
+#include <stdlib.h>
 #include <string.h>
 
 static void
@@ -31,11 +32,27 @@ need(tt_job *job, const char *path, const char *value, const char *format)
                                "%s is needed with data.format %s", path, format);
 }
 
-// Complains about a key that is given and would have no effect.
+// Whether the job file says something with this key: a number that is not its default, or any text.
+// The resolved job.yaml of a run has every default written out and is a job file as well.
+static int
+says_something(const tt_job *job, const char *path)
+{
+    for (size_t i = 0; i < tti_job_key_count; i++) {
+        const tt_config_key *key = &tti_job_keys[i];
+        if (key->kind != TT_CONFIG_INT || strcmp(key->path, path) != 0)
+            continue;
+        const char *given = (const char *)&job->spec + key->offset;
+        int64_t value = key->default_text != NULL ? strtoll(key->default_text, NULL, 10) : 0;
+        return memcmp(given, &value, sizeof value) != 0;
+    }
+    return tt_config_given(job->config, path);
+}
+
+// Complains about a key that would have no effect.
 static void
 refuse(tt_job *job, const char *path, const char *why, const char *advice)
 {
-    if (tt_config_given(job->config, path))
+    if (says_something(job, path))
         tt_config_complain_key(job->config, path, advice, "%s %s", path, why);
 }
 

@@ -2,7 +2,7 @@
 # Goal: knobs that are fixed, limited, started, scripted or loaded wrongly are refused before anything is run. Method: as in
 # bad_config.sh; plugins of $2 refuse to open or to take their value.
 . "$(dirname "$0")/refusals.sh" "$1"
-plugins=$2
+plugins=$(realpath "$2")
 fresh
 
 # ---- values

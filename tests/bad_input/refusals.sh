@@ -9,7 +9,7 @@
 set -u
 export LC_ALL=C
 unset NO_COLOR TRIMTAB_RUNS
-trimtab=$1
+trimtab=$(realpath "$1")
 box=$(mktemp -d)
 trap 'rm -rf "$box"' EXIT
 cases=0 failures=0
