@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""bench/run kernels: the kernels (kernels_bench), then their peers (kernels_peers.py) in the same sitting.
+"""bench/run kernels: the kernels (kernels_bench), whole jobs in place (kernels_in_place.py), then their peers
+(kernels_peers.py), in the same sitting.
 
     kernels.py [--no-peers] [options of kernels_bench]
 """
@@ -10,7 +11,8 @@ import sys
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, here)
-import kernels_peers  # noqa: E402  (beside this file)
+import kernels_in_place  # noqa: E402  (beside this file)
+import kernels_peers  # noqa: E402
 
 
 def main(arguments):
@@ -28,12 +30,14 @@ def main(arguments):
             cal = json.loads(line).get("cal", cal)
     if bench.returncode != 0:
         return bench.returncode
-    if peers and "--only" not in arguments:
+    if "--only" not in arguments:
         shared = []
         for name in ("--data", "--repeats", "--seed"):
             if name in arguments:
                 shared += [name, arguments[arguments.index(name) + 1]]
-        kernels_peers.main([*shared, "--cal", str(cal)])
+        kernels_in_place.main([*shared, "--cal", str(cal)])
+        if peers:
+            kernels_peers.main([*shared, "--cal", str(cal)])
     return 0
 
 
