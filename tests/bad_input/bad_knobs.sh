@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Goal: knobs that are fixed, limited, started, scripted or loaded wrongly are refused before anything is run. Method: as in
-# bad_config.sh; plugins of $2 refuse to open or to take their value.
+# Goal: knobs that are fixed, limited, started or scripted wrongly are refused before anything is run. Method: as in
+# bad_config.sh.
 . "$(dirname "$0")/refusals.sh" "$1"
-plugins=$(realpath "$2")
 fresh
 
 # ---- values
@@ -58,30 +57,5 @@ script.yaml:7:7: a step of the script needs its iteration; add iteration: N
 5 errors, nothing was run." run job.yaml script.yaml
 refused 2 "--set tuner.script=[{iteration: 5, servers: 2}]: a script and the tuner exclude each other; set tuner.enabled: off" run job.yaml --set tuner.enabled=on --set 'tuner.script=[{iteration: 5, servers: 2}]'
 refused 2 "--set tuner.script=[{iteration: 5, servers: 2}]: the script turns 'servers', which is fixed by you (--set setting.servers=1); take one of the two lines out" run job.yaml --set setting.servers=1 --set 'tuner.script=[{iteration: 5, servers: 2}]'
-
-# ---- plugins
-refused 2 '--set knobs.plugins=[none.ttk]: none.ttk: cannot open the knob plugin: No such file or directory; check the path (it is relative to the file that names it)' run job.yaml --set 'knobs.plugins=[none.ttk]'
-refused 2 "--set knobs.plugins=[job.yaml]: job.yaml: not a loadable knob plugin: $PWD/job.yaml: invalid ELF header; build it as knobs/template does" run job.yaml --set 'knobs.plugins=[job.yaml]'
-refused 2 '--set knobs.plugins=[.]: .: is not a file' run job.yaml --set 'knobs.plugins=[.]'
-refused 2 '--set knobs.plugins=job.yaml: knobs.plugins must be a list of files; write plugins: [./my_knob.ttk]' run job.yaml --set knobs.plugins=job.yaml
-refused 2 '--set knobs.plugins={a: job.yaml}: knobs.plugins must be a list of files; write plugins: [./my_knob.ttk]' run job.yaml --set 'knobs.plugins={a: job.yaml}'
-refused_like 2 '--set knobs.plugins=\[.*\]: .*: not a knob plugin: it does not export tt_knob_plugin_abi1; a plugin ends with TT_KNOB_PLUGIN\(&knob\)' run job.yaml --set "knobs.plugins=[$(ldd "$trimtab" | awk '/libyaml/ { print $3; exit }')]"
-refused 2 "job.yaml: not a loadable knob plugin: $PWD/job.yaml: invalid ELF header; build it as knobs/template does" knobs list job.yaml
-refused 2 'none.ttk: cannot open the knob plugin: No such file or directory; check the path (it is relative to the file that names it)' knobs list none.ttk
-
-# A plugin whose knob cannot be had: the job fails before it trains, and its records say so.
-late_refusal() { # late_refusal PLUGIN CODE TEXT
-    local code=0
-    cases=$((cases + 1))
-    fresh
-    timeout 60 "$trimtab" run job.yaml -q --set "knobs.plugins=[$plugins/$1.ttk]" >"$box/stdout" 2>"$box/stderr" || code=$?
-    [ $code -eq "$2" ] || fault "exit code $code, expected $2" "$1"
-    grep -qxF -- "$3" "$box/stderr" || fault "expected: $3" "$1"
-    "$trimtab" report >"$box/report" 2>&1
-    grep -q '^failed: ' "$box/report" || fault "the report does not say that it failed: $(head -3 "$box/report")" "$1"
-    [ ! -e runs/*/model.safetensors ] || fault "there is a model" "$1"
-}
-late_refusal refuses_open 1 "knob 'refusing' cannot be opened here"
-late_refusal refuses_value 2 "knob 'refusing' refuses 8: 8 is not to my taste"
 
 finish

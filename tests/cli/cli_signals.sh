@@ -4,7 +4,7 @@
 # no time passes between them.
 . "$(dirname "$0")/outside.sh" "$@"
 
-begin() { # a run in the background that has begun to train: $job, $run
+begin() { # a run in the background that has had some time to train: $job, $run
     rm -rf runs
     : >err
     "$trimtab" run long.yaml --json >out 2>err &
@@ -55,7 +55,8 @@ kill -CONT $job
 end_of 10
 after=$(date +%s%N)
 check "two signals: the code is 130 or 143, not $code" [ $code -eq 130 -o $code -eq 143 ]
-check "two signals: at once, not after $(((after - before) / 1000000)) ms" [ $((after - before)) -lt 1000000000 ]
+# A second, and one for a machine with other things to do; the thread sanitizer hands signals on late.
+check "two signals: at once, not after $(((after - before) / 1000000)) ms" [ $((after - before)) -lt $((${SLOWNESS:-1} * 2000000000)) ]
 check 'two signals: no model is saved' [ ! -e "$run/model.safetensors" ]
 check 'two signals: no half of a model' [ ! -e "$run/model.safetensors.new" ]
 ends 0 "$trimtab" report "$run"
