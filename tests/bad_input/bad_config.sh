@@ -10,6 +10,7 @@ fresh
 refused 2 'none.yaml: cannot open: there is no such file; check the path' run none.yaml
 refused 2 'none.yaml: cannot open: there is no such file; check the path' plan none.yaml
 refused 2 '.: cannot read: Is a directory; check that it is a file you may read' run .
+refused 2 '/proc/self/mem: cannot read: Input/output error; check that it is a file you may read' run /proc/self/mem
 refused 2 'job.yaml/x: cannot open: there is no such file; check the path' run job.yaml/x
 : >empty.yaml
 refused 2 'empty.yaml: there is nothing in this file; describe a job in it' run empty.yaml

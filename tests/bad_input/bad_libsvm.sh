@@ -25,6 +25,7 @@ large='scale the data; float32 holds up to 3.4e38'
 # ---- the file
 refused 2 'none.svm: cannot open the data file: No such file or directory; check the path; it is relative to the job file' run job.yaml --set data.train=none.svm
 refused 2 'none.svm: cannot open the data file: No such file or directory; check the path; it is relative to the job file' run job.yaml --set data.test.file=none.svm
+refused 1 '/proc/self/mem: reading failed at byte 0: Input/output error; check the disk or the network share' run job.yaml --set data.train=/proc/self/mem
 refused 2 '.: is a directory; expected a data file; name one file in it' run job.yaml --set data.train=.
 
 # ---- test data (while the training data are sound)
