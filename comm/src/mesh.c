@@ -3,7 +3,13 @@
 #include "tt/comm.h"
 #include <string.h>
 
-enum { RING_BYTES = 4 << 20, CHUNK_MIN = 4 << 10, CHUNK_MAX = 1 << 20, CHUNKS_IN_RING = 3 };
+enum {
+    RING_BYTES = 4 << 20,
+    CHUNK_MIN = 4 << 10,
+    CHUNK_MAX = 1 << 20,
+    CHUNKS_IN_RING = 3,
+    WORKING_SET = 512 << 10
+};
 
 // A byte buffer that grows and is kept.
 typedef struct byte_queue {
@@ -104,8 +110,11 @@ tt_mesh_set_chunk(tt_mesh *mesh, uint32_t node, uint32_t chunk_bytes)
 {
     uint32_t chunk = TT_MIN(TT_MAX(chunk_bytes, CHUNK_MIN), CHUNK_MAX);
     mesh->ends[node].chunk_bytes = chunk;
+    // Small enough to stay in a core's cache, large enough that a long message in small chunks does
+    // not go from hand to hand.
+    uint32_t limit = TT_MAX(CHUNKS_IN_RING * (chunk + 64) & ~63u, (uint32_t)WORKING_SET);
     for (uint32_t to = 0; to < mesh->node_count; to++)
-        link_at(mesh, node, to)->ring.wrap_limit = CHUNKS_IN_RING * (chunk + 64) & ~63u;
+        link_at(mesh, node, to)->ring.wrap_limit = limit;
 }
 
 void
