@@ -64,7 +64,7 @@ score_one(sight *s, const double *x, double t_mean, double t_var)
     tti_outlook o = tti_tuner_outlook_from(t_mean, t_var, remembered(s, &point));
     double worst = tti_tuner_worst_cost(s->t, s->frame, &point, &o);
     s->least_worst_s = fmin(s->least_worst_s, worst);
-    return worst <= s->frame->guard_s ? tt_ei_log_saved(o.mean, o.sd, NULL, NULL) + log(o.sound)
+    return worst <= s->frame->trial_s ? tt_ei_log_saved(o.mean, o.sd, NULL, NULL) + log(o.sound)
                                       : -INFINITY;
 }
 
@@ -125,7 +125,7 @@ enter(const tt_tuner *t, const tti_frame *f, const tti_tried *x, uint32_t id, co
         .id = id, .setting = x->setting, .outlook = tti_tuner_outlook(t, f, x, id)};
     choice.decision = id == TTI_TUNER_NOBODY || t->tried[id].row < 0 ? TT_TUNER_TRY : TT_TUNER_MOVE;
     double value = weigh(t, f, x, &choice), worst = tti_tuner_worst_cost(t, f, x, &choice.outlook);
-    if (worst <= f->guard_s) {
+    if (worst <= f->trial_s) {
         if (value > c->value) {
             c->best = choice;
             c->value = value;
@@ -246,6 +246,7 @@ open_frame(tt_tuner *t, int must_leave, tti_frame *f, tt_error *err)
         f->left_long_s = fmin(f->left_long_s, rest);
     }
     f->guard_s = tti_tuner_guard_left(t);
+    f->trial_s = tti_tuner_switching_spent(t) ? -1 : f->guard_s;
     return tt_gp_slice_open(t->gp, f->stage, best->x, &f->slice, err);
 }
 
@@ -267,6 +268,10 @@ settle(const tt_tuner *t, const tti_frame *f, const contest *c, tti_choice *out)
     if (too_short)
         (void)snprintf(text, sizeof text, "at most about %s left: too short for another trial",
                        tti_tuner_seconds(f->left_long_s, a, sizeof a));
+    else if (held && f->trial_s < 0 && f->guard_s >= 0)
+        (void)snprintf(text, sizeof text,
+                       "changing settings has cost %s, its share of the job for now",
+                       tti_tuner_seconds(t->lost_s, a, sizeof a));
     else if (held)
         (void)snprintf(text, sizeof text, "a trial may lose %s and the guard allows %s now",
                        tti_tuner_seconds(c->forbidden_cost, a, sizeof a),

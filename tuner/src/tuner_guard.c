@@ -7,6 +7,8 @@
 enum { BELIEVED_ITERATIONS = 20 * 25 };
 // Uncertainty of the stage while few blocks are in: added before the stage bounds what is left.
 static const double STAGE_MARGIN = 0.03;
+// Share of the job that changing settings may cost before trials wait.
+static const double SWITCH_SHARE = 0.03;
 // Share of the guard that is spent; the rest covers errors of the ledger's own measurements.
 static const double GUARD_SHARE = 0.7;
 static const double CLEARLY_SLOWER = 2;
@@ -62,8 +64,9 @@ tti_tuner_ledger(const tt_tuner *t)
     return t->now_s - t->begin_s - worth * start;
 }
 
-double
-tti_tuner_guard_left(const tt_tuner *t)
+// Seconds the job will still take at least, at the start setting's speed.
+static double
+least_seconds_left(const tt_tuner *t)
 {
     double left[3], elapsed = t->now_s - t->begin_s;
     tti_tuner_left(t, left);
@@ -71,6 +74,21 @@ tti_tuner_guard_left(const tt_tuner *t)
     double least = left[0] * exp(-rate) * start_seconds(t);
     if (t->options.budget_s > 0)
         least = fmin(least, fmax(t->options.budget_s - elapsed, 0));
+    return least;
+}
+
+int
+tti_tuner_switching_spent(const tt_tuner *t)
+{
+    // The job may end several times sooner than at the start setting's speed, so little of what is
+    // left counts.
+    return t->lost_s > SWITCH_SHARE * (t->now_s - t->begin_s + 0.2 * least_seconds_left(t));
+}
+
+double
+tti_tuner_guard_left(const tt_tuner *t)
+{
+    double elapsed = t->now_s - t->begin_s, least = least_seconds_left(t);
     return GUARD_SHARE * t->options.guard * (elapsed + least) - tti_tuner_ledger(t);
 }
 

@@ -51,8 +51,9 @@ typedef struct tti_frame {
     double left_s;       // seconds the job still takes under best, median
     double left_long_s;  // and at most, 90 %
     double guard_s;      // what may still be lost
-    double start_t;      // seconds per iteration of the start setting
-    double best_rate;    // log rate of best and of start
+    double trial_s; // what a trial may lose: the guard, or nothing when switching has had its share
+    double start_t; // seconds per iteration of the start setting
+    double best_rate; // log rate of best and of start
     double start_rate;
     tt_gp_slice *slice; // differences to best
 } tti_frame;
@@ -145,6 +146,8 @@ void tti_tuner_plan(tt_tuner *t);
 void tti_tuner_left(const tt_tuner *t, double out[3]);
 double tti_tuner_ledger(const tt_tuner *t);
 double tti_tuner_guard_left(const tt_tuner *t);
+// Changing settings has cost its share of the job: no trial for now.
+int tti_tuner_switching_spent(const tt_tuner *t);
 double tti_tuner_switch_s(const tt_tuner *t, uint32_t from, const tt_setting *to);
 // Seconds lost by one window under a setting `ratio` times as slow as the reference, broken off in
 // time.
