@@ -179,6 +179,7 @@ train(tt_job *job,
     if (tr == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory to train");
     tt_status status = tti_training_open(tr, job, options, tuned, store, err);
+    tr->identity = result;
     if (status == TT_OK)
         status = tti_training_run(tr, err);
     if (tr->rt != NULL)

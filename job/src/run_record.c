@@ -198,6 +198,24 @@ remove_directory(tt_job_result *result, tt_store **store)
     result->run_id[0] = result->run_dir[0] = '\0';
 }
 
+void
+tti_record_running(tti_training *tr)
+{
+    tt_job_result now = *tr->identity;
+    tt_error err = {0};
+    now.loss = tr->last_loss;
+    now.iterations = tr->iterations;
+    now.epochs = tti_training_epochs(tr);
+    now.train_seconds = tr->last_push_s;
+    now.wall_seconds = tti_training_now(tr);
+    now.examples_per_second =
+        now.epochs * (double)tr->job->train->row_count / fmax(tr->last_push_s, 1e-9);
+    now.generations = tr->rt->newest->view->generation;
+    now.reconfigure_seconds = tr->reconfigure_s;
+    if (tti_run_update(tr->store, tr->job, &now, "running", tr->setting_id, &err) != TT_OK)
+        tti_record_failed(tr, &err);
+}
+
 tt_status
 tti_run_begin(
     tt_job *job, const char *runs_dir, tt_job_result *result, tt_store **store, tt_error *err)

@@ -160,6 +160,9 @@ save_records(tti_training *tr)
     if (tr->store == NULL || now < tr->next_commit_s)
         return;
     tr->next_commit_s = now + 1;
+    tti_record_running(tr);
+    if (tr->store == NULL)
+        return;
     if (tt_store_commit(tr->store, &err) != TT_OK || tt_store_begin(tr->store, &err) != TT_OK)
         tti_record_failed(tr, &err);
 }

@@ -20,8 +20,9 @@ typedef struct tti_training {
     const tt_job_run_options *options;
     tti_runtime *rt;
     tt_estimator *estimator;
-    tt_tuner *tuner; // NULL when a script rules
-    tt_store *store; // NULL: nothing is recorded
+    tt_tuner *tuner;               // NULL when a script rules
+    tt_store *store;               // NULL: nothing is recorded
+    const tt_job_result *identity; // run id and directory, for the run's row; set with the store
     tt_knob_set *checker;
     tt_knob_host checker_host;
     int tuned; // 0: the start setting throughout
@@ -117,6 +118,8 @@ void tti_training_progress_clear(tti_training *tr);
 TT_NODISCARD tt_status tti_training_open_tuner(tti_training *tr, tt_error *err);
 tt_status tti_training_step_tuner(tti_training *tr, tt_error *err);
 // run_record.c
+// The run's row while it goes on.
+void tti_record_running(tti_training *tr);
 void tti_record_failed(tti_training *tr, const tt_error *err);
 
 extern volatile int tti_interrupted; // number of SIGINTs

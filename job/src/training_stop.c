@@ -133,7 +133,8 @@ void
 tti_training_snapshot(tti_training *tr)
 {
     double now = tti_training_now(tr);
-    if (now < tr->next_snapshot_s || tr->transition.active || tr->bad_losses > 0)
+    if (now < tr->next_snapshot_s || tr->transition.active || tr->bad_losses > 0 ||
+        !isfinite(tr->last_loss))
         return;
     tti_runtime_read_model(tr->rt, tr->model);
     (void)keep_if_good(tr, tr->last_loss);
