@@ -74,10 +74,10 @@ fill_result(tti_training *tr, tt_job_result *result)
     result->loss = tr->metrics.loss;
     result->objective = tr->metrics.objective;
     result->iterations = tr->iterations;
+    result->examples = tt_load_relaxed(&tr->rt->examples_trained);
     result->epochs = tti_training_epochs(tr);
     result->train_seconds = tr->train_seconds;
-    result->examples_per_second =
-        result->epochs * (double)job->train->row_count / fmax(tr->train_seconds, 1e-9);
+    result->examples_per_second = (double)result->examples / fmax(tr->train_seconds, 1e-9);
     result->generations = tr->rt->newest->view->generation;
     result->reconfigure_seconds = tr->reconfigure_s;
     result->setting = tr->setting;

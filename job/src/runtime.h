@@ -90,6 +90,7 @@ typedef struct tti_node {
     tt_shard_cache cache;
     uint32_t round, slice;           // BSP: next item to prepare
     uint32_t clock;                  // SSP: iterations done
+    int clock_ended;                 // SSP: nobody waits for it any more
     uint64_t boundary_ns, paused_ns; // of the cycle under way
     int paused;                      // release; acquired by the master
     int finished;                    // worker has reached a limit; release
@@ -118,9 +119,10 @@ typedef struct tti_runtime {
     tti_generation *newest;        // master's own pointer to the same
     // raised by the master: release; acquired by nodes
     int stop, pause, stop_servers;
-    int interrupt;          // stop or pause, for waits inside the store
-    tt_event resume;        // the end of a pause, or stop
-    uint64_t applied;       // iterations applied, relaxed add
+    int interrupt;             // stop or pause, for waits inside the store
+    tt_event resume;           // the end of a pause, or stop
+    uint64_t applied;          // iterations applied, relaxed add
+    uint64_t examples_trained; // relaxed add
     uint32_t unretired;     // partitions that still have to leave their old server, sub by servers
     uint64_t example_limit; // ASP, SSP: workers end when so many were taken; relaxed
     uint32_t round_limit;   // BSP; relaxed

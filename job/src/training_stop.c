@@ -155,6 +155,14 @@ check_divergence(tti_training *tr)
         tr->setting_id == 0 ? " (the start setting)" : "", tr->job->spec.learning_rate);
 }
 
+// What was handed out is trained: not so while a batch waits for a worker that left to be replaced.
+static int
+everything_trained(const tti_training *tr)
+{
+    return tr->job->table.consistency == TT_PS_BSP ||
+           tt_load_relaxed(&tr->rt->examples_trained) == tt_ledger_examples(tr->rt->ledger);
+}
+
 static int
 everyone_finished(const tti_training *tr)
 {
@@ -164,7 +172,7 @@ everyone_finished(const tti_training *tr)
             (!tt_load_relaxed(&rt->nodes[n].working_seen) ||
              !tt_load_acquire(&rt->nodes[n].finished))) // tti_node_main
             return 0;
-    return 1;
+    return everything_trained(tr);
 }
 
 tt_status

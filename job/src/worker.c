@@ -230,6 +230,7 @@ measure(tti_node *node, uint32_t slot, const tti_compute_task *task, uint64_t ap
         tti_records_put(&node->records, &record);
     }
     tt_store_relaxed(&node->iterations, node->iterations + micro);
+    (void)tt_add_relaxed(&rt->examples_trained, rows);
     if (node->client == NULL)
         return;
     uint64_t waited = tt_ps_client_take_longest_wait(node->client);
@@ -251,13 +252,32 @@ may_begin_round(tti_node *node, uint32_t round)
     return node->round_open;
 }
 
+// Without data its clock stands still: the others, who may have batches left, must not wait for it.
+// Should it get orphans later, nobody waits for it either.
+static void
+end_clock(tti_node *node)
+{
+    if (node->clock_ended)
+        return;
+    node->clock_ended = 1;
+    if (node->rt->store != NULL) {
+        tt_ps_store_end(node->rt->store, node->index);
+        return;
+    }
+    tt_ps_client_time(node->client, tt_clock_now(&node->rt->clock));
+    tt_ps_client_end(node->client);
+    (void)await(node, 0);
+}
+
 int
 tti_worker_iterate(tti_node *node)
 {
     tti_runtime *rt = node->rt;
     uint64_t *found = node->batch_count > 0 ? &node->batches_ready : &node->batches_waited;
-    if (node->batch_count == 0 && !prepare(node))
+    if (node->batch_count == 0 && !prepare(node)) {
+        end_clock(node);
         return 0;
+    }
     uint32_t slot = node->batch_head, micro = node->batch_micro[slot];
     if (is_bsp(node) && !may_begin_round(node, node->batch_round[slot]))
         return 1; // back to the boundary: there may be a new generation
@@ -344,6 +364,7 @@ tti_worker_join(tti_node *node)
 {
     const tt_ps_view *view = node->adopted->view;
     node->clock = view->join_clock[node->index];
+    node->clock_ended = 0;
     node->round = view->effective_round;
     node->slice = 0;
     node->boundary_ns = tt_clock_now(&node->rt->clock);

@@ -443,6 +443,19 @@ tt_ps_client_push(tt_ps_client *client, const float *gradients, uint32_t clock, 
     begin(client, PUSHING);
 }
 
+void
+tt_ps_client_end(tt_ps_client *client)
+{
+    static const uint32_t no_rows[1];
+    TT_ASSERT(client->operation == IDLE);
+    if (client->table->consistency != TT_PS_SSP)
+        return;
+    client->keys = (tt_ps_keys){.rows = no_rows};
+    client->read_only = 0;
+    group(client);
+    tt_ps_client_push(client, client->packed, UINT32_MAX, 0);
+}
+
 // ---- receiving --------------------------------------------------------------------------------
 
 static void

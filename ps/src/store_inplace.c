@@ -404,3 +404,12 @@ tt_ps_store_push(tt_ps_store *store,
         tt_event_signal(&store->progress);
     }
 }
+
+void
+tt_ps_store_end(tt_ps_store *store, uint32_t worker)
+{
+    if (store->table.consistency != TT_PS_SSP)
+        return;
+    tt_store_release(&store->clock[worker], UINT32_MAX); // acquired in store_clock
+    tt_event_signal(&store->progress);
+}

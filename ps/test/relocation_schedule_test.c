@@ -32,6 +32,7 @@ typedef struct actor {
     int pushing;
     uint32_t round, slice; // BSP position
     uint32_t clock;        // SSP
+    int ended;             // SSP: has said that it has no more data
     uint32_t merged;
     uint32_t keys32[ROWS];
     uint64_t keys64[SPARSE_KEYS];
@@ -249,8 +250,13 @@ worker_step(actor *a, int may_begin)
         return;
     }
     boundary(a);
-    if (may_begin && a->working)
+    if (may_begin && a->working) {
         begin_pull(a);
+    } else if (!may_begin && a->working && !a->ended) {
+        // The others' last pulls must be answered although this clock stands still from now on.
+        a->ended = 1;
+        tt_ps_client_end(a->client);
+    }
 }
 
 // ---- the master -------------------------------------------------------------------------------
@@ -440,10 +446,6 @@ finish(world *w)
         w->now++;
         actor *a = &w->actors[pick(w, w->node_count)];
         int bsp = w->table.consistency == TT_PS_BSP;
-        if (w->table.consistency == TT_PS_SSP && !a->pushing && !tt_ps_client_done(a->client)) {
-            tt_ps_client_abandon(a->client);
-            a->pushing = 2;
-        }
         deliver(w);
         worker_step(a, bsp && a->round < last_round(w));
         (void)tt_ps_server_background(a->server);

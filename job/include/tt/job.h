@@ -57,7 +57,7 @@ typedef struct tt_job_result {
     tt_job_outcome outcome;
     char stop_reason[320];
     double loss, objective;
-    uint64_t iterations;
+    uint64_t iterations, examples; // trained, an example once an epoch
     double epochs, train_seconds, wall_seconds, examples_per_second;
     uint64_t generations;
     double reconfigure_seconds, explore_seconds;

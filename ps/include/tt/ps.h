@@ -192,6 +192,9 @@ tt_ps_client_pull(tt_ps_client *client, tt_ps_keys keys, uint32_t need, int read
 // or the slice (BSP). Borrows gradients until done.
 void
 tt_ps_client_push(tt_ps_client *client, const float *gradients, uint32_t clock, uint32_t detail);
+// SSP: starts telling every partition that this worker has no more data, so that nobody waits for
+// its clock (as if it stood at infinity; Ho et al. 2013). Nothing under ASP and BSP.
+void tt_ps_client_end(tt_ps_client *client);
 // A frame for a worker (PULL_REPLY, PUSH_ACK, MOVED).
 void tt_ps_client_receive(tt_ps_client *client, const tt_frame *frame, const uint8_t *payload);
 // Sends again what has had no answer for retry_ns.
@@ -238,6 +241,8 @@ void tt_ps_store_push(tt_ps_store *store,
                       const float *gradients,
                       uint32_t clock,
                       uint32_t detail);
+// SSP: this worker has no more data; nobody waits for its clock. thread [worker]
+void tt_ps_store_end(tt_ps_store *store, uint32_t worker);
 // The model that would be saved, whole dense table or the given keys. thread [any] (racy while
 // workers push)
 void tt_ps_store_read(tt_ps_store *store, tt_ps_keys keys, float *out);
