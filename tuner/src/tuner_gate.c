@@ -17,6 +17,9 @@
 #include <string.h>
 
 enum { BATCH = 64, MEMO = 256, HISTORY_WINDOWS = 10, CONTROL_EVERY = 8 };
+// A search while training is a small one: it takes processors from the workers, and a large one
+// (1500, 100, 8) finds nothing better where windows are as noisy as they are (docs/rationale.md).
+enum { CANDIDATES = 300, AROUND = 40, STARTS = 2 };
 static const double GAIN_RETURN = 0.02, GAIN_REVERSE = 0.05, SHARE_TO_STAY_OPEN = 0.5;
 static const double START_STALE_SHARE = 0.1;
 // Log of the gain beyond which the start setting need not be looked at again.
@@ -183,7 +186,10 @@ enter_search(tt_tuner *t, const tti_frame *f, contest *c, tt_error *err)
                                  .anchor_count = anchor_count,
                                  .taken = t->taken,
                                  .taken_count = (uint32_t)t->tried_count,
-                                 .from = &t->tried[f->from].setting};
+                                 .from = &t->tried[f->from].setting,
+                                 .candidates = CANDIDATES,
+                                 .around = AROUND,
+                                 .starts = STARTS};
     tt_search_result found;
     TT_TRY(tt_search_maximize(&t->search, &target, &options, &found, err));
     int any = 0;
