@@ -44,6 +44,9 @@ read_files(tt_job *job, tt_error *err)
 static void
 shape_table(tt_job *job)
 {
+    // in the order of tti_optimizer_names
+    static const tt_ps_optimizer_kind rules[] = {TT_PS_SGD, TT_PS_ADAGRAD, TT_PS_MOMENTUM,
+                                                 TT_PS_ADAM, TT_PS_FTRL};
     const tti_spec *spec = &job->spec;
     uint32_t rows = tt_model_rows(job->model);
     job->table = (tt_ps_table){.kind = spec->table == TT_PS_SPARSE ? TT_PS_SPARSE : TT_PS_DENSE,
@@ -51,12 +54,20 @@ shape_table(tt_job *job)
                                .width = tt_model_width(job->model),
                                .consistency = (tt_ps_consistency)spec->consistency,
                                .slice_count = (uint32_t)spec->slices,
-                               .optimizer = spec->optimizer == 1 ? TT_PS_ADAGRAD : TT_PS_SGD,
+                               .optimizer = rules[spec->optimizer],
                                .learning_rate = spec->learning_rate,
                                .schedule = (tt_ps_schedule)spec->schedule,
                                .decay = spec->decay,
                                .epsilon = spec->epsilon,
+                               .momentum = spec->momentum,
+                               .nesterov = spec->nesterov,
+                               .beta1 = spec->beta1,
+                               .beta2 = spec->beta2,
+                               .l1 = spec->l1,
+                               .ftrl_beta = spec->ftrl_beta,
                                .averaging = spec->averaging};
+    if (spec->decay_per_epoch)
+        job->table.decay /= tti_job_epoch_iterations(job);
     // At least 32, so that the number of partitions is the same for any small number of nodes. In
     // place there is nothing to place: one partition.
     uint32_t servers_max = TT_MAX(job->node_count - 1, 8u);

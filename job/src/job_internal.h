@@ -27,7 +27,9 @@ typedef struct tti_spec {
     int bias, pull, table;
     int optimizer;
     double learning_rate, epsilon, decay;
-    int schedule, averaging;
+    int schedule, decay_per_epoch, averaging;
+    double momentum, beta1, beta2, l1, ftrl_beta, clip_norm;
+    int nesterov;
     int64_t batch_size;
     double stop_loss, stop_objective, stop_epochs, stop_time;
     int engine, driver;

@@ -32,20 +32,32 @@ need(tt_job *job, const char *path, const char *value, const char *format)
                                "%s is needed with data.format %s", path, format);
 }
 
-// Whether the job file says something with this key: a number that is not its default, or any text.
-// The resolved job.yaml of a run has every default written out and is a job file as well.
+static int
+is_default(const tti_spec *spec, const tt_config_key *key)
+{
+    const char *given = (const char *)spec + key->offset,
+               *text = key->default_text != NULL ? key->default_text : "0";
+    if (key->kind == TT_CONFIG_INT) {
+        int64_t value = strtoll(text, NULL, 10);
+        return memcmp(given, &value, sizeof value) == 0;
+    }
+    if (key->kind == TT_CONFIG_REAL)
+        return *(const double *)(const void *)given == strtod(text, NULL);
+    int choice = *(const int *)(const void *)given;
+    if (key->kind == TT_CONFIG_BOOL)
+        return choice == (strcmp(text, "on") == 0);
+    return key->kind == TT_CONFIG_ENUM && choice >= 0 && strcmp(key->values[choice], text) == 0;
+}
+
+// Whether the job file says something with this key: what is not its default. The resolved job.yaml
+// of a run has every default written out and is a job file as well.
 static int
 says_something(const tt_job *job, const char *path)
 {
-    for (size_t i = 0; i < tti_job_key_count; i++) {
-        const tt_config_key *key = &tti_job_keys[i];
-        if (key->kind != TT_CONFIG_INT || strcmp(key->path, path) != 0)
-            continue;
-        const char *given = (const char *)&job->spec + key->offset;
-        int64_t value = key->default_text != NULL ? strtoll(key->default_text, NULL, 10) : 0;
-        return memcmp(given, &value, sizeof value) != 0;
-    }
-    return tt_config_given(job->config, path);
+    for (size_t i = 0; i < tti_job_key_count; i++)
+        if (strcmp(tti_job_keys[i].path, path) == 0)
+            return tt_config_given(job->config, path) && !is_default(&job->spec, &tti_job_keys[i]);
+    return 0;
 }
 
 // Complains about a key that would have no effect.
@@ -128,6 +140,31 @@ check_cluster(tt_job *job)
         tt_config_given(job->config, "tuner.enabled"))
         tt_config_complain_key(job->config, "tuner.script", "set tuner.enabled: off",
                                "a script and the tuner exclude each other");
+    if (spec->script != NULL)
+        spec->tuner_enabled = 0;
+}
+
+// A key of another optimiser has no effect.
+static void
+check_optimizer(tt_job *job)
+{
+    static const struct {
+        const char *key, *of;
+    } keys[] = {
+        {"optimizer.momentum", "momentum"}, {"optimizer.nesterov", "momentum"},
+        {"optimizer.beta1", "adam"},        {"optimizer.beta2", "adam"},
+        {"optimizer.l1", "ftrl"},           {"optimizer.beta", "ftrl"},
+    };
+    const tti_spec *spec = &job->spec;
+    const char *kind = tti_optimizer_names[TT_MAX(spec->optimizer, 0)];
+    for (size_t i = 0; i < TT_COUNT_OF(keys); i++)
+        if (strcmp(kind, keys[i].of) != 0 && says_something(job, keys[i].key))
+            tt_config_complain_key(job->config, keys[i].key, "take the line out",
+                                   "%s is for optimizer.kind %s, this one is %s", keys[i].key,
+                                   keys[i].of, kind);
+    if (strcmp(kind, "adagrad") != 0 && strcmp(kind, "adam") != 0)
+        refuse(job, "optimizer.epsilon", "is for optimizer.kind adagrad and adam",
+               "take the line out");
     if (spec->schedule != TT_PS_CONSTANT && spec->decay == 0)
         tt_config_complain_key(job->config, "optimizer.schedule",
                                "set optimizer.decay, for instance 1e-3",
@@ -136,8 +173,8 @@ check_cluster(tt_job *job)
         tt_config_complain_key(job->config, "optimizer.decay",
                                "set optimizer.schedule: inverse, or take the line out",
                                "optimizer.decay has no effect on a constant rate");
-    if (spec->script != NULL)
-        spec->tuner_enabled = 0;
+    if (spec->schedule == TT_PS_CONSTANT)
+        refuse(job, "optimizer.decay_per", "has no effect on a constant rate", "take the line out");
 }
 
 static void
@@ -166,6 +203,7 @@ read_configuration(tt_job *job, const tt_job_source *source, FILE *errors, tt_er
         job->node_count = (uint32_t)job->spec.nodes;
         check_data(job);
         check_cluster(job);
+        check_optimizer(job);
         check_stop(job);
         if (job->node_count > 1 || job->spec.driver == TTI_DRIVER_IN_PLACE)
             TT_TRY(tti_job_space(job, err));

@@ -1,6 +1,7 @@
 // A worker: batches prepared ahead, pull, loss and gradient, push, one measurement record an
 // iteration.
 #include "runtime.h"
+#include <math.h>
 #include <string.h>
 
 static int
@@ -178,6 +179,18 @@ push(tti_node *node, tt_ps_keys keys, uint32_t clock, uint32_t detail)
 
 // ---- one iteration ----------------------------------------------------------------------------
 
+// Shortens the mean gradient to the norm the job allows.
+static void
+clip(tti_node *node, size_t floats)
+{
+    double limit = node->rt->job->spec.clip_norm;
+    if (!isfinite(limit))
+        return;
+    double norm = sqrt(node->now.ops->sum_squares(node->gradient, floats));
+    if (norm > limit)
+        node->now.ops->scale((float)(limit / norm), node->gradient, floats);
+}
+
 static void
 compute(tti_node *node, uint32_t slot, tti_compute_task *task)
 {
@@ -196,6 +209,7 @@ compute(tti_node *node, uint32_t slot, tti_compute_task *task)
                                .floats = (size_t)key_count * job->table.width};
     tti_compute_run(node->compute, task);
     tt_model_regularise(job->model, batch, node->params, node->gradient);
+    clip(node, task->floats);
     // A merged push is the sum of its iterations' mean gradients; a slice is its share of the
     // round's mean.
     float weight = (float)micro;

@@ -66,6 +66,20 @@ moves_do_not_change_the_model(void **state)
 }
 
 static void
+optimiser_state_moves_along(void **state)
+{
+    TT_UNUSED(state);
+    static const char *const kinds[] = {"optimizer.kind=momentum", "optimizer.kind=adam",
+                                        "optimizer.kind=ftrl"};
+    for (size_t i = 0; i < TT_COUNT_OF(kinds); i++) {
+        const char *table = i % 2 ? "model.table=sparse" : "model.table=dense";
+        const char *const still[] = {kinds[i], table, "optimizer.clip_norm=0.5", NULL};
+        const char *const moving[] = {kinds[i], table, "optimizer.clip_norm=0.5", moves, NULL};
+        expect_equal_models(still, moving, 9);
+    }
+}
+
+static void
 moves_do_not_change_a_whole_or_sparse_model(void **state)
 {
     TT_UNUSED(state);
@@ -93,6 +107,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workers_do_not_change_the_model),
         cmocka_unit_test(moves_do_not_change_the_model),
+        cmocka_unit_test(optimiser_state_moves_along),
         cmocka_unit_test(moves_do_not_change_a_whole_or_sparse_model),
         cmocka_unit_test(in_place_repeats_itself),
     };

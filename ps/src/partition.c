@@ -2,16 +2,24 @@
 #include "partition.h"
 #include <string.h>
 
+static void
+cell_arrays(tti_cells *cells, float **arrays[TTI_CELL_ARRAYS])
+{
+    arrays[0] = &cells->w;
+    arrays[1] = &cells->first;
+    arrays[2] = &cells->second;
+    arrays[3] = &cells->average;
+}
+
 static tt_status
 grow_rows(tti_partition *partition, uint32_t capacity)
 {
     size_t floats = (size_t)capacity * partition->width,
            used = (size_t)partition->rows * partition->width;
-    float **arrays[3] = {&partition->weights, &partition->accumulator, &partition->average};
-    int wanted[3] = {1, partition->table->optimizer == TT_PS_ADAGRAD,
-                     partition->table->averaging != 0};
-    for (int i = 0; i < 3; i++) {
-        if (!wanted[i])
+    float **arrays[TTI_CELL_ARRAYS];
+    cell_arrays(&partition->cells, arrays);
+    for (int i = 0; i < TTI_CELL_ARRAYS; i++) {
+        if (!tti_cells_wanted(partition->table, i))
             continue;
         float *grown = tt_mem_zalloc_vector(floats, sizeof(float));
         if (grown == NULL)
@@ -94,9 +102,10 @@ tti_partition_free(tti_partition *partition)
 {
     if (partition == NULL)
         return;
-    tt_mem_free(partition->weights);
-    tt_mem_free(partition->accumulator);
-    tt_mem_free(partition->average);
+    float **arrays[TTI_CELL_ARRAYS];
+    cell_arrays(&partition->cells, arrays);
+    for (int i = 0; i < TTI_CELL_ARRAYS; i++)
+        tt_mem_free(*arrays[i]);
     tt_mem_free(partition->slots);
     tt_mem_free(partition->row_key);
     tt_mem_free(partition);
@@ -155,16 +164,16 @@ tti_partition_gather(const tti_partition *partition,
 {
     size_t width = partition->width;
     if (rows == NULL) {
-        memcpy(out, partition->weights, count * width * sizeof(float));
+        memcpy(out, partition->cells.w, count * width * sizeof(float));
         return;
     }
     for (uint32_t i = 0; i < count; i++) {
         if (rows[i] == TTI_NO_ROW)
             memset(out + i * width, 0, width * sizeof(float));
         else if (width == 1)
-            out[i] = partition->weights[rows[i]];
+            out[i] = partition->cells.w[rows[i]];
         else
-            memcpy(out + i * width, partition->weights + rows[i] * width, width * sizeof(float));
+            memcpy(out + i * width, partition->cells.w + rows[i] * width, width * sizeof(float));
     }
 }
 
@@ -175,17 +184,23 @@ tti_partition_gather_saved(const tti_partition *partition,
                            float *out)
 {
     tti_partition_gather(partition, rows, count, out);
-    if (partition->average == NULL || partition->steps == 0)
+    if (partition->cells.average == NULL || partition->steps == 0)
         return;
     double total = tti_average_total(partition->steps);
     size_t width = partition->width;
     for (uint32_t i = 0; i < count; i++) {
         if (rows != NULL && rows[i] == TTI_NO_ROW)
             continue;
-        const float *average = partition->average + (rows != NULL ? rows[i] : i) * width;
+        const float *average = partition->cells.average + (rows != NULL ? rows[i] : i) * width;
         for (size_t j = 0; j < width; j++)
             out[i * width + j] = (float)((double)out[i * width + j] - (double)average[j] / total);
     }
+}
+
+tti_cells
+tti_partition_cells(const tti_partition *partition, uint32_t row)
+{
+    return tti_cells_at(&partition->cells, (size_t)row * partition->width);
 }
 
 void
@@ -200,16 +215,14 @@ tti_partition_step(tti_partition *partition,
     partition->steps++;
     partition->iterations += iterations;
     size_t width = partition->width;
-    float *w = partition->weights, *s = partition->accumulator, *u = partition->average;
     if (rows == NULL) {
-        tti_step_apply(&step, ops, w, s, u, g, count * width);
+        tti_step_apply(&step, ops, &partition->cells, g, count * width);
         return;
     }
     for (uint32_t i = 0; i < count; i++) {
-        size_t at = rows[i] * width;
         TT_DASSERT(rows[i] < partition->rows);
-        tti_step_apply(&step, ops, w + at, s != NULL ? s + at : NULL, u != NULL ? u + at : NULL,
-                       g + i * width, width);
+        tti_cells cells = tti_partition_cells(partition, rows[i]);
+        tti_step_apply(&step, ops, &cells, g + i * width, width);
     }
 }
 
@@ -222,12 +235,14 @@ tti_partition_cell_floats(const tti_partition *partition)
 void
 tti_partition_export(const tti_partition *partition, uint32_t row, float *cell)
 {
-    size_t width = partition->width, at = row * width;
-    const float *arrays[3] = {partition->weights, partition->accumulator, partition->average};
-    for (int i = 0; i < 3; i++) {
-        if (arrays[i] == NULL)
+    size_t width = partition->width;
+    tti_cells cells = tti_partition_cells(partition, row);
+    float **arrays[TTI_CELL_ARRAYS];
+    cell_arrays(&cells, arrays);
+    for (int i = 0; i < TTI_CELL_ARRAYS; i++) {
+        if (*arrays[i] == NULL)
             continue;
-        memcpy(cell, arrays[i] + at, width * sizeof(float));
+        memcpy(cell, *arrays[i], width * sizeof(float));
         cell += width;
     }
 }
@@ -235,12 +250,14 @@ tti_partition_export(const tti_partition *partition, uint32_t row, float *cell)
 void
 tti_partition_import(tti_partition *partition, uint32_t row, const float *cell)
 {
-    size_t width = partition->width, at = row * width;
-    float *arrays[3] = {partition->weights, partition->accumulator, partition->average};
-    for (int i = 0; i < 3; i++) {
-        if (arrays[i] == NULL)
+    size_t width = partition->width;
+    tti_cells cells = tti_partition_cells(partition, row);
+    float **arrays[TTI_CELL_ARRAYS];
+    cell_arrays(&cells, arrays);
+    for (int i = 0; i < TTI_CELL_ARRAYS; i++) {
+        if (*arrays[i] == NULL)
             continue;
-        memcpy(arrays[i] + at, cell, width * sizeof(float));
+        memcpy(*arrays[i], cell, width * sizeof(float));
         cell += width;
     }
 }

@@ -15,9 +15,7 @@ typedef struct tti_partition {
     uint32_t rows;         // rows in use
     uint32_t row_capacity; // dense: == rows
     uint32_t width, state_count;
-    float *weights;     // [row_capacity][width]
-    float *accumulator; // AdaGrad, or NULL
-    float *average;     // averaging, or NULL
+    tti_cells cells; // [row_capacity][width] each
     // sparse: open addressing with linear probing, slot -> row + 1; row -> key
     uint32_t *slots; // [slot_mask + 1]
     uint32_t slot_mask;
@@ -48,6 +46,8 @@ void tti_partition_gather_saved(const tti_partition *partition,
                                 const uint32_t *rows,
                                 uint32_t count,
                                 float *out);
+// The arrays from a row on.
+tti_cells tti_partition_cells(const tti_partition *partition, uint32_t row);
 // One optimiser step along g[count][width]; rows as above, none missing. Counts `iterations`.
 void tti_partition_step(tti_partition *partition,
                         const tt_vec_ops *ops,
@@ -56,7 +56,8 @@ void tti_partition_step(tti_partition *partition,
                         const float *g,
                         uint32_t iterations);
 
-// Floats of one row with its state, and moving them: cell = weights, accumulator, average.
+// Floats of one row with its state, and moving them: cell = weights, then the arrays of state there
+// are.
 uint32_t tti_partition_cell_floats(const tti_partition *partition);
 void tti_partition_export(const tti_partition *partition, uint32_t row, float *cell);
 void tti_partition_import(tti_partition *partition, uint32_t row, const float *cell);

@@ -94,7 +94,7 @@ tti_server_reply(tt_ps_server *server,
     out.flags = frame->flags & (TT_FRAME_WHOLE | TT_FRAME_BF16 | TT_FRAME_READONLY);
     const float *values = NULL;
     if (rows == NULL && (frame->flags & TT_FRAME_READONLY) == 0) {
-        values = slot->partition->weights; // sent from where it lies
+        values = slot->partition->cells.w; // sent from where it lies
     } else {
         float *gathered = tti_server_values(server, floats);
         if ((frame->flags & TT_FRAME_READONLY) != 0)

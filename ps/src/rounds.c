@@ -105,12 +105,11 @@ reduce(tti_round *round, tti_partition *partition, const tt_vec_ops *ops, uint32
     tti_step step = tti_step_at(partition->table, partition->steps, partition->iterations);
     partition->steps++;
     partition->iterations++;
-    float *w = partition->weights, *s = partition->accumulator, *u = partition->average;
     for (uint32_t i = 0; i < touched; i++) {
         size_t at = (size_t)round->list[i] * width;
         memcpy(row_sum, packed + at, width * sizeof(float));
-        tti_step_apply(&step, ops, w + at, s != NULL ? s + at : NULL, u != NULL ? u + at : NULL,
-                       row_sum, width);
+        tti_cells cells = tti_cells_at(&partition->cells, at);
+        tti_step_apply(&step, ops, &cells, row_sum, width);
         memset(packed + at, 0, width * sizeof(float));
         round->touched[round->list[i]] = 0;
     }

@@ -125,7 +125,7 @@ read_dense(tt_ps_store *store, tt_ps_keys keys, float *out)
     if (keys.rows == NULL) {
         for (uint32_t p = 0; p < store->table.partition_count; p++) {
             const tti_partition *partition = store->partitions[p];
-            tt_vec_racy_copy(partition->weights, out + partition->first * width,
+            tt_vec_racy_copy(partition->cells.w, out + partition->first * width,
                              partition->rows * width);
         }
         return;
@@ -136,7 +136,7 @@ read_dense(tt_ps_store *store, tt_ps_keys keys, float *out)
             store->partitions[tt_ps_partition_of(&store->table, keys.rows[i])];
         uint64_t end = partition->first + partition->rows;
         for (; i < keys.count && keys.rows[i] < end; i++) {
-            const float *w = partition->weights + (keys.rows[i] - partition->first) * width;
+            const float *w = partition->cells.w + (keys.rows[i] - partition->first) * width;
             for (size_t j = 0; j < width; j++)
                 out[i * width + j] = TT_RACY_LOAD(&w[j]);
         }
@@ -211,9 +211,9 @@ read_saved_dense(const tti_partition *partition, uint32_t row, float *out)
     double total = tti_average_total(steps);
     size_t width = partition->width, at = (size_t)row * width;
     for (size_t j = 0; j < width; j++) {
-        double w = TT_RACY_LOAD(&partition->weights[at + j]);
-        if (partition->average != NULL && steps > 0)
-            w -= (double)TT_RACY_LOAD(&partition->average[at + j]) / total;
+        double w = TT_RACY_LOAD(&partition->cells.w[at + j]);
+        if (partition->cells.average != NULL && steps > 0)
+            w -= (double)TT_RACY_LOAD(&partition->cells.average[at + j]) / total;
         out[j] = (float)w;
     }
 }
@@ -266,14 +266,14 @@ step_whole(tt_ps_store *store, const float *gradients, uint32_t iterations)
         tti_step step = shared_step(partition, iterations);
         size_t floats = (size_t)partition->rows * partition->width;
         const float *g = gradients + partition->first * partition->width;
-        if (step.averaging || step.kind == TT_PS_ADD)
-            tti_step_apply_racy(&step, partition->weights, partition->accumulator,
-                                partition->average, g, floats);
-        else if (step.kind == TT_PS_SGD)
-            tt_vec_racy_sgd(partition->weights, g, floats, step.learning_rate);
+        const tti_cells *cells = &partition->cells;
+        if (step.kind == TT_PS_SGD && !step.averaging)
+            tt_vec_racy_sgd(cells->w, g, floats, step.learning_rate);
+        else if (step.kind == TT_PS_ADAGRAD && !step.averaging)
+            tt_vec_racy_adagrad(cells->w, cells->first, g, floats, step.learning_rate,
+                                step.epsilon);
         else
-            tt_vec_racy_adagrad(partition->weights, partition->accumulator, g, floats,
-                                step.learning_rate, step.epsilon);
+            tti_step_apply_racy(&step, cells, g, floats);
     }
 }
 
@@ -288,10 +288,9 @@ step_rows(tt_ps_store *store, tt_ps_keys keys, const float *gradients, uint32_t 
         tti_step step = shared_step(partition, iterations);
         uint64_t end = partition->first + partition->rows;
         for (; i < keys.count && keys.rows[i] < end; i++) {
-            size_t at = (keys.rows[i] - partition->first) * width;
-            float *s = partition->accumulator, *u = partition->average;
-            tti_step_apply_racy(&step, partition->weights + at, s != NULL ? s + at : NULL,
-                                u != NULL ? u + at : NULL, gradients + i * width, width);
+            tti_cells cells =
+                tti_partition_cells(partition, (uint32_t)(keys.rows[i] - partition->first));
+            tti_step_apply_racy(&step, &cells, gradients + i * width, width);
         }
     }
 }
@@ -308,11 +307,9 @@ step_row(void *self, tti_partition *partition, uint64_t key, uint32_t i)
     struct step_visit *visit = self;
     uint32_t row = tti_partition_find_or_create(partition, key);
     TT_ASSERT(row != TTI_NO_ROW); // out of memory for a row: the process cannot train on
-    size_t at = (size_t)row * partition->width;
-    float *s = partition->accumulator, *u = partition->average;
-    tti_step_apply(&visit->step, visit->ops, partition->weights + at, s != NULL ? s + at : NULL,
-                   u != NULL ? u + at : NULL, visit->gradients + (size_t)i * partition->width,
-                   partition->width);
+    tti_cells cells = tti_partition_cells(partition, row);
+    tti_step_apply(&visit->step, visit->ops, &cells,
+                   visit->gradients + (size_t)i * partition->width, partition->width);
 }
 
 static void

@@ -88,6 +88,12 @@ refused 2 'train.svm: 200 rows cannot be dealt to 250 slices; lower bsp_slices' 
 refused 2 '--set stop.objective=0.3: stop.loss and stop.objective exclude each other; keep one of them' run job.yaml --set stop.loss=0.3 --set stop.objective=0.3
 refused 2 '--set optimizer.schedule=inverse: a schedule without decay is constant; set optimizer.decay, for instance 1e-3' run job.yaml --set optimizer.schedule=inverse
 refused 2 '--set optimizer.decay=0.1: optimizer.decay has no effect on a constant rate; set optimizer.schedule: inverse, or take the line out' run job.yaml --set optimizer.decay=0.1
+refused 2 '--set optimizer.decay_per=epoch: optimizer.decay_per has no effect on a constant rate; take the line out' run job.yaml --set optimizer.decay_per=epoch
+refused 2 '--set optimizer.l1=0.5: optimizer.l1 is for optimizer.kind ftrl, this one is sgd; take the line out' run job.yaml --set optimizer.l1=0.5
+refused 2 '--set optimizer.nesterov=on: optimizer.nesterov is for optimizer.kind momentum, this one is adam; take the line out' run job.yaml --set optimizer.kind=adam --set optimizer.nesterov=on
+refused 2 '--set optimizer.epsilon=1e-3: optimizer.epsilon is for optimizer.kind adagrad and adam; take the line out' run job.yaml --set optimizer.kind=ftrl --set optimizer.epsilon=1e-3
+refused 2 '--set optimizer.momentum=1: optimizer.momentum must be from 0 to 0.9999, not 1' run job.yaml --set optimizer.kind=momentum --set optimizer.momentum=1
+refused 2 '--set optimizer.clip_norm=0: optimizer.clip_norm must be above 0 and at most 1e+30, not 0' run job.yaml --set optimizer.clip_norm=0
 refused 2 '--set model.pull=whole: a sparse table cannot be pulled whole; set model.pull: keyed' run job.yaml --set model.table=sparse --set model.pull=whole
 refused 2 '--set model.table=sparse: softmax in place needs a dense table; set model.table: dense' run job.yaml --set model.table=sparse --set model.kind=softmax_regression --set cluster.driver=in_place
 

@@ -48,6 +48,8 @@ again quick.yaml
 again files.yaml
 again files.yaml --set consistency=bsp
 again files.yaml --set consistency=ssp --set optimizer.schedule=inverse --set optimizer.decay=1e-3
+again files.yaml --set optimizer.kind=adam --set optimizer.schedule=exponential --set optimizer.decay=0.1 --set optimizer.decay_per=epoch
+again files.yaml --set optimizer.kind=ftrl --set optimizer.l1=0.01 --set optimizer.clip_norm=10
 again files.yaml --set cluster.driver=in_place --set cluster.nodes=1 --set 'knobs={}'
 again quick.yaml --set 'tuner.script=[{iteration: 5, servers: 2}]'
 again quick.yaml --set stop.loss=0.69 --set stop.max_time=20s

@@ -29,12 +29,24 @@ typedef enum tt_ps_optimizer_kind {
     TT_PS_SGD,     // w -= lr(t) g
     TT_PS_ADAGRAD, // s += g^2; w -= lr(t) g / (sqrt(s) + epsilon)    Duchi, Hazan, Singer 2011
     TT_PS_ADD,     // w += g
+    // v = momentum v + g; w -= lr(t) v, or with Nesterov's look-ahead w -= lr(t) (g + momentum v)
+    // Polyak 1964; Sutskever, Martens, Dahl, Hinton 2013
+    TT_PS_MOMENTUM,
+    // m += (1 - beta1)(g - m); v += (1 - beta2)(g^2 - v); w -= lr(t) m' / (sqrt(v') + epsilon) with
+    // the biases of m and v taken out; the state of rows that a push does not touch stands still
+    // Kingma, Ba 2015, algorithm 1
+    TT_PS_ADAM,
+    // z += g - (sqrt(n + g^2) - sqrt(n)) w / lr; n += g^2;
+    // w = 0 where |z| <= l1, else -(z - sign(z) l1) lr / (beta + sqrt(n))
+    // McMahan et al. 2013, algorithm 1
+    TT_PS_FTRL,
 } tt_ps_optimizer_kind;
 
 typedef enum tt_ps_schedule {
     TT_PS_CONSTANT,     // lr
     TT_PS_INVERSE,      // lr / (1 + decay t)
     TT_PS_INVERSE_SQRT, // lr / sqrt(1 + decay t)
+    TT_PS_EXPONENTIAL,  // lr exp(-decay t)
 } tt_ps_schedule;
 
 typedef enum tt_ps_consistency { TT_PS_ASP, TT_PS_SSP, TT_PS_BSP } tt_ps_consistency;
@@ -50,7 +62,11 @@ typedef struct tt_ps_table {
     double learning_rate;
     tt_ps_schedule schedule;
     double decay;   // per iteration
-    double epsilon; // AdaGrad
+    double epsilon; // AdaGrad, Adam
+    double momentum;
+    int nesterov;
+    double beta1, beta2; // Adam
+    double l1, ftrl_beta;
     // 1: keep the polynomial-decay average of the iterates, weights t^3 (Shamir and Zhang 2013, eq.
     // 4 with eta = 3): what read-only pulls return and what is saved. Kept lazily: avg_T = w_T -
     // (1/C_T) sum_s C_(s-1) delta_s, C_s = sum_(t<=s) t^3.
