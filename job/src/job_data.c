@@ -22,12 +22,31 @@ generate(tt_job *job, tt_error *err)
     return tt_generate_clicklog_dataset(&clicklog, &job->test, &truth, err);
 }
 
+static tt_csv_spec
+csv_of(const tti_spec *spec)
+{
+    static const char delimiters[] = {0,   '\t', ',',
+                                      ';', '|',  ' '}; // in the order of the key's names
+    return (tt_csv_spec){.label = spec->csv_label,
+                         .numeric = spec->csv_numeric,
+                         .categorical = spec->csv_categorical,
+                         .ignore = spec->csv_ignore,
+                         .delimiter = delimiters[spec->csv_delimiter],
+                         .header = spec->csv_header == 0   ? TT_CSV_HEADER_AUTO
+                                   : spec->csv_header == 1 ? TT_CSV_HEADER_YES
+                                                           : TT_CSV_HEADER_NO,
+                         .hash_bits = (uint32_t)spec->csv_hash_bits,
+                         .log_numeric = spec->csv_log_numeric};
+}
+
 static tt_status
 read_files(tt_job *job, tt_error *err)
 {
     const tti_spec *spec = &job->spec;
     const char *format = tti_format_names[spec->format];
+    tt_csv_spec csv = csv_of(spec);
     tt_data_spec data = {.format = format,
+                         .csv = &csv,
                          .path = spec->train,
                          .labels = spec->labels,
                          .feature_count = (uint32_t)spec->features,

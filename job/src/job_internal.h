@@ -11,7 +11,7 @@
 #include "tt/workloads.h"
 
 enum { TTI_DRIVER_MESSAGES, TTI_DRIVER_IN_PLACE };
-enum { TTI_FORMAT_LIBSVM, TTI_FORMAT_IDX, TTI_FORMAT_CLICKLOG };
+enum { TTI_FORMAT_LIBSVM, TTI_FORMAT_IDX, TTI_FORMAT_CLICKLOG, TTI_FORMAT_CSV };
 
 // What the job file says, field by field (job_keys.c has the table).
 typedef struct tti_spec {
@@ -21,6 +21,9 @@ typedef struct tti_spec {
     const char *train, *labels;
     const char *test_file, *test_labels;
     int64_t features, shards, data_threads;
+    const char *csv_label, *csv_numeric, *csv_categorical, *csv_ignore;
+    int csv_delimiter, csv_header, csv_log_numeric;
+    int64_t csv_hash_bits;
     int64_t generate_rows, generate_features, generate_fields, generate_test_rows;
     int model;
     double l2;

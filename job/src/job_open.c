@@ -84,12 +84,19 @@ check_data_kind(tt_job *job)
             refuse(job, read[i], "is for data in files, clicklog is generated",
                    "take the line out, or set data.format to what the file holds");
     }
-    if (format == TTI_FORMAT_LIBSVM) {
-        refuse(job, "data.labels", "is for idx data: LIBSVM text carries its labels",
-               "take the line out");
-        refuse(job, "data.test.labels", "is for idx data: LIBSVM text carries its labels",
+    if (format == TTI_FORMAT_LIBSVM || format == TTI_FORMAT_CSV) {
+        refuse(job, "data.labels", "is for idx data: text carries its labels", "take the line out");
+        refuse(job, "data.test.labels", "is for idx data: text carries its labels",
                "take the line out");
     }
+    static const char *const csv[] = {
+        "data.csv.label",     "data.csv.numeric", "data.csv.categorical", "data.csv.ignore",
+        "data.csv.delimiter", "data.csv.header",  "data.csv.hash_bits",   "data.csv.log_numeric"};
+    for (size_t i = 0; format >= 0 && format != TTI_FORMAT_CSV && i < TT_COUNT_OF(csv); i++)
+        refuse(job, csv[i], "is for csv data", "take the line out, or set data.format: csv");
+    if (format == TTI_FORMAT_CSV)
+        refuse(job, "data.features", "does not apply: columns make the features",
+               "take the line out, or set data.csv.hash_bits");
     if (format == TTI_FORMAT_CLICKLOG)
         refuse(job, "data.features", "is for data in files", "set data.columns");
     if (format == TTI_FORMAT_IDX && !tt_config_given(job->config, "data.test.file"))
@@ -102,7 +109,7 @@ check_data(tt_job *job)
     tti_spec *spec = &job->spec;
     int clicklog = spec->format == TTI_FORMAT_CLICKLOG;
     check_data_kind(job);
-    if (spec->format == TTI_FORMAT_LIBSVM || spec->format == TTI_FORMAT_IDX)
+    if (spec->format >= 0 && !clicklog)
         need(job, "data.train", spec->train, tti_format_names[spec->format]);
     if (spec->format == TTI_FORMAT_IDX) {
         need(job, "data.labels", spec->labels, "idx");

@@ -52,6 +52,14 @@ print_data(const tt_job *job, FILE *out)
                   spec->train != NULL ? spec->train : "",
                   (double)job->train->nonzero_count / (double)job->train->row_count, bytes / 1e6,
                   tt_shards_count(job->shards));
+    if (job->train->category_count > 0)
+        (void)fprintf(
+            out,
+            "              %llu categories hashed to 2^%lld features, %llu of them (%.1f %%) "
+            "to one that another has\n",
+            (unsigned long long)job->train->category_count, (long long)spec->csv_hash_bits,
+            (unsigned long long)job->train->category_collisions,
+            100 * (double)job->train->category_collisions / (double)job->train->category_count);
     if (isfinite(job->bayes_loss))
         (void)fprintf(out,
                       "              generated; no model can have a mean loss below about %.4f on "

@@ -104,9 +104,11 @@ refused 2 "--set data.train=\"\": data.train must be a path, not ''
 refused 2 'idx.yaml:1:7: data.labels is needed with data.format idx; name the file' run idx.yaml --set data.labels=null
 refused 2 '--set data.test.file=images: data.test.labels is needed with data.format idx; name the file' run idx.yaml --set data.test.file=images
 refused 2 '--set data.test.labels=labels: data.test.labels is given without data.test.file; name the test file' run idx.yaml --set data.test.labels=labels
-refused 2 '--set data.labels=labels: data.labels is for idx data: LIBSVM text carries its labels; take the line out' run job.yaml --set data.labels=labels
+refused 2 '--set data.labels=labels: data.labels is for idx data: text carries its labels; take the line out' run job.yaml --set data.labels=labels
 refused 2 '--set data.rows=1000: data.rows is for generated data only; take the line out, or set data.format: clicklog' run job.yaml --set data.rows=1000
 refused 2 'job.yaml:1:31: data.train is for data in files, clicklog is generated; take the line out, or set data.format to what the file holds' run job.yaml --set data.format=clicklog
+refused 2 '--set data.csv.label=2: data.csv.label is for csv data; take the line out, or set data.format: csv' run job.yaml --set data.csv.label=2
+refused 2 '--set data.features=9: data.features does not apply: columns make the features; take the line out, or set data.csv.hash_bits' run job.yaml --set data.format=csv --set data.features=9
 refused 2 '--set data.features=9: data.features is for data in files; set data.columns' run job.yaml --set data.format=clicklog --set data.train=null --set data.features=9
 refused 2 '--set data.fields=65: a row cannot have 65 non-zeros of 64 features; lower data.fields or raise data.columns' run job.yaml --set data.format=clicklog --set data.train=null --set data.columns=64 --set data.fields=65
 

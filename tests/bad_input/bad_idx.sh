@@ -33,7 +33,7 @@ refused_like 2 'huge: byte [0-9]+: .*; check that this is an IDX file' run idx.y
 with claims labels "claims: byte 116: the file ends here; its header says 4294967295 items of 16 bytes, 68719476736 bytes; $again"
 { idx 0 4 4; } >none
 with none labels 'none: byte 4: no items: the first dimension is 0; check that this is the right file'
-with images labels 'images: an item has 16 bytes; expected 17 features; correct the number of features or leave it out' --set data.features=17
+with images labels 'images: an item has 16 bytes; expected 17 features; correct data.features or leave it out' --set data.features=17
 
 # ---- labels
 with labels images 'images: byte 0: magic number 0x00000803; expected 0x00000801 (labels); name the IDX file of labels here'

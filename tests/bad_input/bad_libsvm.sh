@@ -29,7 +29,7 @@ refused 1 '/proc/self/mem: reading failed at byte 0: Input/output error; check t
 refused 2 '.: is a directory; expected a data file; name one file in it' run job.yaml --set data.train=.
 
 # ---- test data (while the training data are sound)
-test_rows '+1 1:0.5 500:1\n-1 2:1\n' 'test.svm:1:10: index 500 is beyond the 20 features; the training data is narrower; give it this number of features'
+test_rows '+1 1:0.5 500:1\n-1 2:1\n' 'test.svm:1:10: index 500 is beyond the 20 features; the training data is narrower; raise data.features to this number'
 test_rows '+1 1:0.5\n3 2:1\n' 'test.svm:2:1: label 3 does not occur in the training data; train and test with the same labels'
 test_rows '+1 1:x\n' "test.svm:1:6: value 'x' is not a number; $number"
 test_rows '' 'test.svm: the file is empty; expected rows of LIBSVM text; check that this is the right file'
@@ -52,7 +52,7 @@ rows '+1 1:0.5\n-1 2:-1e39\n' "train.svm:2:6: value '-1e39' is too large; $large
 rows '+1 0:0.5\n-1 2:1\n' 'train.svm:1:4: index 0; indices start at 1 (LIBSVM format)'
 rows '+1 5:0.5 2:1\n-1 2:1\n' "train.svm:1:10: index 2 after index 5; $increase"
 rows '+1 5:0.5 5:1\n-1 2:1\n' "train.svm:1:10: index 5 occurs twice; $increase"
-rows '+1 5:0.5 21:1\n-1 2:1\n' 'train.svm:1:10: index 21 is beyond the 20 features; raise the number of features or leave it out' --set data.features=20
+rows '+1 5:0.5 21:1\n-1 2:1\n' 'train.svm:1:10: index 21 is beyond the 20 features; raise data.features or leave it out' --set data.features=20
 rows '+1 4294967296:1\n-1 2:1\n' 'train.svm:1:4: index 4294967296 is too large; the largest index is 2147483646'
 rows '1 qid:3 1:1\n' "train.svm:1:3: 'qid:3'; qid belongs to ranking data, which is not trained here; remove the column"
 rows '+1 1:1\0 2:1\n-1 2:1\n' "train.svm:1:6: value '1?' is not a number; $number"

@@ -46,8 +46,10 @@ cp sound.xz middle.xz
 change middle.xz $((size / 2))
 refused_like 2 "middle.xz: the xz data is damaged near byte [0-9]+: .*; $xz_again" run job.yaml --set data.train=middle.xz
 
-printf '\50\265\57\375....' >sound.zst
-packed sound.zst 'sound.zst: is compressed with zstd; plain, gzip and xz files are read; unpack it (zstd -d) or pack it as .xz or .gz'
+printf '\50\265\57\375' >stub.zst
+packed stub.zst "stub.zst: the zstd data stops in the middle, at byte 4; expected more; fetch the file again; 'zstd -t' tells whether it is whole"
+printf 'BZh91AY' >packed.bz2
+packed packed.bz2 'packed.bz2: is compressed with bzip2; plain, gzip, xz and zstd files are read; unpack it (bzip2 -d) or pack it as .zst, .xz or .gz'
 
 # idx files are read by another reader; damage is told there too, and not as a wrong header.
 fresh

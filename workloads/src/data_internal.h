@@ -18,6 +18,8 @@ typedef struct tti_reader {
 } tti_reader;
 
 tt_status tti_libsvm_open(const tt_data_spec *spec, tt_dataset *out, tt_error *err);
+tt_status tti_csv_open(const tt_data_spec *spec, tt_dataset *out, tt_error *err);
+void tti_csv_columns_close(struct tt_csv_columns *columns);
 tt_status tti_idx_open(const tt_data_spec *spec, tt_dataset *out, tt_error *err);
 
 // Parser threads for a spec's or a generator's `threads`.

@@ -22,7 +22,8 @@ struct tti_source {
     unsigned char in[INPUT_BYTES]; // the head of the file; compressed: what is not decoded yet
 };
 
-static const tti_decoder *const decoders[] = {&tti_decoder_gzip, &tti_decoder_xz};
+static const tti_decoder *const decoders[] = {&tti_decoder_gzip, &tti_decoder_xz,
+                                              &tti_decoder_zstd};
 
 // Recognised so that the message can say more than "expected a label".
 static const struct {
@@ -30,10 +31,9 @@ static const struct {
     unsigned char magic[4];
     size_t magic_bytes;
 } unread[] = {
-    {"zstd", "unpack it (zstd -d) or pack it as .xz or .gz", {0x28, 0xb5, 0x2f, 0xfd}, 4},
-    {"bzip2", "unpack it (bzip2 -d) or pack it as .xz or .gz", {'B', 'Z', 'h', 0}, 3},
-    {"zip", "unpack it (unzip) or pack the one file as .xz or .gz", {'P', 'K', 3, 4}, 4},
-    {"lz4", "unpack it (lz4 -d) or pack it as .xz or .gz", {0x04, 0x22, 0x4d, 0x18}, 4},
+    {"bzip2", "unpack it (bzip2 -d) or pack it as .zst, .xz or .gz", {'B', 'Z', 'h', 0}, 3},
+    {"zip", "unpack it (unzip) or pack the one file as .zst, .xz or .gz", {'P', 'K', 3, 4}, 4},
+    {"lz4", "unpack it (lz4 -d) or pack it as .zst, .xz or .gz", {0x04, 0x22, 0x4d, 0x18}, 4},
 };
 
 static tt_status
@@ -84,7 +84,7 @@ choose_decoder(tti_source *source, tt_error *err)
         if (source->in_end >= unread[i].magic_bytes &&
             memcmp(source->in, unread[i].magic, unread[i].magic_bytes) == 0)
             return tt_error_set(err, TT_UNSUPPORTED, source->path, unread[i].advice,
-                                "is compressed with %s; plain, gzip and xz files are read",
+                                "is compressed with %s; plain, gzip, xz and zstd files are read",
                                 unread[i].name);
     for (size_t i = 0; i < TT_COUNT_OF(decoders); i++)
         if (source->in_end >= decoders[i]->magic_bytes &&

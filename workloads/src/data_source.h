@@ -50,5 +50,6 @@ typedef struct tti_decoder {
 
 extern const tti_decoder tti_decoder_gzip;
 extern const tti_decoder tti_decoder_xz;
+extern const tti_decoder tti_decoder_zstd;
 
 #endif

@@ -6,6 +6,7 @@
 
 static const tti_reader readers[] = {
     {"libsvm", tti_libsvm_open},
+    {"csv", tti_csv_open},
     {"idx", tti_idx_open},
 };
 
@@ -76,6 +77,7 @@ tt_dataset_close(tt_dataset *data)
     tt_mem_free(data->value);
     tt_mem_free(data->bytes);
     tt_mem_free(data->floats);
+    tti_csv_columns_close(data->columns);
     tt_mem_free(data);
 }
 

@@ -213,7 +213,7 @@ check_width(const struct idx_file *images, const tt_data_spec *spec)
     if (wanted != 0 && wanted != width)
         return tt_error_set(images->err, TT_INVALID, spec->path,
                             spec->like != NULL ? "train and test with items of one size"
-                                               : "correct the number of features or leave it out",
+                                               : "correct data.features or leave it out",
                             "an item has %llu bytes; expected %u features",
                             (unsigned long long)width, wanted);
     return TT_OK;

@@ -3,52 +3,12 @@
 #include "libsvm_parse.h"
 #include "number_parse.h"
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define COLD        __attribute__((noinline, cold))
 
-tt_status
-tti_libsvm_block_reserve(tti_libsvm_block *block, size_t text_bytes)
-{
-    if (text_bytes <= block->text_capacity)
-        return TT_OK;
-    char *text = tt_mem_realloc(block->text, text_bytes + TTI_TEXT_PADDING);
-    if (text == NULL)
-        return TT_NOMEM;
-    block->text = text;
-    // "1:1 " is the shortest entry and "1\n" the shortest row; untouched pages cost nothing.
-    size_t entries = text_bytes / 4 + 1, rows = text_bytes / 2 + 1;
-    tt_mem_free(block->index);
-    tt_mem_free(block->value);
-    tt_mem_free(block->row_length);
-    tt_mem_free(block->label);
-    block->text_capacity = 0;
-    block->index = tt_mem_alloc(entries * sizeof *block->index);
-    block->value = tt_mem_alloc(entries * sizeof *block->value);
-    block->row_length = tt_mem_alloc(rows * sizeof *block->row_length);
-    block->label = tt_mem_alloc(rows * sizeof *block->label);
-    if (block->index == NULL || block->value == NULL || block->row_length == NULL ||
-        block->label == NULL)
-        return TT_NOMEM;
-    block->text_capacity = text_bytes;
-    return TT_OK;
-}
-
-void
-tti_libsvm_block_fini(tti_libsvm_block *block)
-{
-    tt_mem_free(block->text);
-    tt_mem_free(block->index);
-    tt_mem_free(block->value);
-    tt_mem_free(block->row_length);
-    tt_mem_free(block->label);
-    *block = (tti_libsvm_block){0};
-}
-
-// ---- Problems ----
+static const char missing_value[] = "write features as index:value (LIBSVM format)";
 
 static int
 is_blank(char c)
@@ -63,144 +23,63 @@ is_end(char c)
     return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '#';
 }
 
-// The word at p for a message: printable, at most 31 bytes.
-static void
-copy_word(char word[32], const char *p)
-{
-    uint32_t n = 0;
-    for (; n < 31 && *p != ' ' && *p != '\t' && *p != '\n' && *p != '\r'; p++)
-        word[n++] = (char)(*p > ' ' && *p < 127 ? *p : '?');
-    word[n] = '\0';
-}
-
-static uint64_t
-column_of(const tti_libsvm_block *block, const char *at)
-{
-    const char *line = at;
-    while (line > block->text && line[-1] != '\n')
-        line--;
-    return (uint64_t)(at - line) + 1;
-}
-
-// Records a problem at `at` on the line being read and returns NULL for the caller to return.
-static COLD TT_PRINTF(5, 6) const char *fail(tti_libsvm_block *block,
-                                             const char *at,
-                                             tt_status status,
-                                             const char *advice,
-                                             const char *format,
-                                             ...)
-{
-    tti_problem *problem = &block->problem;
-    problem->status = status;
-    problem->line = block->line_count + 1;
-    problem->column = column_of(block, at);
-    problem->advice = advice;
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(problem->what, sizeof problem->what, format, args);
-    va_end(args);
-    return NULL;
-}
-
 static COLD const char *
-fail_index(tti_libsvm_block *block, const char *at, uint64_t index, uint32_t last)
+fail_index(tti_text_block *block, const char *at, uint64_t index, uint32_t last)
 {
     if (index == 0)
-        return fail(block, at, TT_RANGE, "indices start at 1 (LIBSVM format)", "index 0");
+        return tti_text_fail(block, at, TT_RANGE, "indices start at 1 (LIBSVM format)", "index 0");
     if (index > block->index_limit) {
         if (block->limit_advice != NULL)
-            return fail(block, at, TT_RANGE, block->limit_advice,
-                        "index %llu is beyond the %u features", (unsigned long long)index,
-                        block->index_limit);
-        return fail(block, at, TT_RANGE, "the largest index is 2147483646",
-                    "index %llu is too large", (unsigned long long)index);
+            return tti_text_fail(block, at, TT_RANGE, block->limit_advice,
+                                 "index %llu is beyond the %u features", (unsigned long long)index,
+                                 block->index_limit);
+        return tti_text_fail(block, at, TT_RANGE, "the largest index is 2147483646",
+                             "index %llu is too large", (unsigned long long)index);
     }
     if (index == last)
-        return fail(block, at, TT_SYNTAX, "indices must increase within a row (LIBSVM format)",
-                    "index %u occurs twice", last);
-    return fail(block, at, TT_SYNTAX, "indices must increase within a row (LIBSVM format)",
-                "index %llu after index %u", (unsigned long long)index, last);
+        return tti_text_fail(block, at, TT_SYNTAX,
+                             "indices must increase within a row (LIBSVM format)",
+                             "index %u occurs twice", last);
+    return tti_text_fail(block, at, TT_SYNTAX, "indices must increase within a row (LIBSVM format)",
+                         "index %llu after index %u", (unsigned long long)index, last);
 }
 
 static COLD const char *
-fail_entry(tti_libsvm_block *block, const char *at)
+fail_entry(tti_text_block *block, const char *at)
 {
     char word[32];
-    copy_word(word, at);
+    tti_text_word(word, at);
     if (strncmp(at, "qid:", 4) == 0)
-        return fail(block, at, TT_UNSUPPORTED,
-                    "qid belongs to ranking data, which is not trained here; remove the column",
-                    "'%s'", word);
+        return tti_text_fail(
+            block, at, TT_UNSUPPORTED,
+            "qid belongs to ranking data, which is not trained here; remove the column", "'%s'",
+            word);
     if (*at == '\r')
-        return fail(block, at, TT_SYNTAX, "end lines with LF or CR LF",
-                    "a carriage return inside a line");
-    return fail(block, at, TT_SYNTAX,
-                "write features as index:value with blanks between (LIBSVM format)",
-                "expected index:value, found '%s'", word);
-}
-
-static int
-is_non_finite(const char *p)
-{
-    p += *p == '-' || *p == '+';
-    return strncasecmp(p, "nan", 3) == 0 || strncasecmp(p, "inf", 3) == 0;
-}
-
-static COLD const char *
-fail_number(tti_libsvm_block *block, const char *at, const char *what, double parsed)
-{
-    char word[32];
-    copy_word(word, at);
-    if (is_non_finite(at))
-        return fail(block, at, TT_RANGE, "remove it or put a finite number there",
-                    "%s '%s' is not finite", what, word);
-    if (isinf(parsed))
-        return fail(block, at, TT_RANGE, "scale the data; float32 holds up to 3.4e38",
-                    "%s '%s' is too large", what, word);
-    if (word[0] == '\0')
-        return fail(block, at, TT_SYNTAX, "write features as index:value (LIBSVM format)",
-                    "expected a %s after the colon", what);
-    return fail(block, at, TT_SYNTAX, "write a decimal number like 1, -0.25 or 3e-5",
-                "%s '%s' is not a number", what, word);
+        return tti_text_fail(block, at, TT_SYNTAX, "end lines with LF or CR LF",
+                             "a carriage return inside a line");
+    return tti_text_fail(block, at, TT_SYNTAX,
+                         "write features as index:value with blanks between (LIBSVM format)",
+                         "expected index:value, found '%s'", word);
 }
 
 // ---- Labels ----
 
-static COLD void
-add_label(tti_libsvm_block *block, const char *at, double label)
-{
-    uint32_t i = block->label_count++;
-    block->label_value[i] = label;
-    block->label_line[i] = block->line_count + 1;
-    block->label_column[i] = column_of(block, at);
-}
-
-// Index of `label` in the block's table, or TTI_CLASSES_MAX when it is one too many.
-static uint32_t
-find_label(tti_libsvm_block *block, const char *at, double label)
-{
-    for (uint32_t i = 0; i < block->label_count; i++)
-        if (block->label_value[i] == label)
-            return i;
-    add_label(block, at, label);
-    return block->label_count - 1;
-}
-
 // Whatever is not a plain short number; returns what follows, or NULL and a problem.
 static COLD const char *
-parse_label_slowly(tti_libsvm_block *block, const char *p, double *label)
+parse_label_slowly(tti_text_block *block, const char *p, double *label)
 {
     const char *end = tti_number_parse(p, label);
     if (end > p && *end == ':')
-        return fail(block, p, TT_SYNTAX, "begin the line with the label of the row (LIBSVM format)",
-                    "expected a label before the first index:value");
+        return tti_text_fail(block, p, TT_SYNTAX,
+                             "begin the line with the label of the row (LIBSVM format)",
+                             "expected a label before the first index:value");
     if (end == p || !is_end(*end) || isinf(*label))
-        return fail_number(block, p, "label", end > p ? *label : 0.0);
+        return tti_text_fail_number(block, p, "label", end > p ? *label : 0.0, missing_value);
     return end;
 }
 
 static const char *
-parse_label(tti_libsvm_block *block, const char *p, uint32_t *label_index)
+parse_label(tti_text_block *block, const char *p, uint32_t *label_index)
 {
     double label;
     const char *end = tti_number_parse_short(p + ((*p == '+') & (p[1] != '-')), &label);
@@ -209,7 +88,7 @@ parse_label(tti_libsvm_block *block, const char *p, uint32_t *label_index)
         if (end == NULL)
             return NULL;
     }
-    *label_index = find_label(block, p, label);
+    *label_index = tti_text_label(block, p, label);
     return end;
 }
 
@@ -228,18 +107,18 @@ parse_index_slowly(const char *p, uint64_t *index)
 }
 
 static COLD const char *
-parse_value_slowly(tti_libsvm_block *block, const char *p, double *value)
+parse_value_slowly(tti_text_block *block, const char *p, double *value)
 {
     const char *end = tti_number_parse(p, value);
     if (end == p || !is_end(*end))
-        return fail_number(block, p, "value", 0.0);
+        return tti_text_fail_number(block, p, "value", 0.0, missing_value);
     if (isinf((float)*value))
-        return fail_number(block, p, "value", INFINITY);
+        return tti_text_fail_number(block, p, "value", INFINITY, missing_value);
     return end;
 }
 
 static inline const char *
-parse_value(tti_libsvm_block *block, const char *p, float *value)
+parse_value(tti_text_block *block, const char *p, float *value)
 {
     if (LIKELY(p[0] == '1' && (p[1] == ' ' || p[1] == '\n'))) {
         *value = 1.0f;
@@ -267,7 +146,7 @@ is_row_end(const char *p)
 // (with no problem recorded) at the end of the row. Blanks before the index are skipped here, off
 // the fast path, for there is one at most that parse_entries did not see.
 static inline const char *
-parse_index(tti_libsvm_block *block, const char **start, uint64_t *index)
+parse_index(tti_text_block *block, const char **start, uint64_t *index)
 {
     const char *p = *start;
     uint32_t count = tti_digit_count8(p);
@@ -292,7 +171,7 @@ parse_index(tti_libsvm_block *block, const char **start, uint64_t *index)
 
 // Entries up to the end of the row, at whose newline, comment or carriage return it returns.
 static const char *
-parse_entries(tti_libsvm_block *block, const char *p)
+parse_entries(tti_text_block *block, const char *p)
 {
     uint32_t *index = block->index + block->entry_count, *first = index;
     float *value = block->value + block->entry_count;
@@ -325,7 +204,7 @@ parse_entries(tti_libsvm_block *block, const char *p)
 
 // One line at p, row or not; returns the beginning of the next.
 static const char *
-parse_line(tti_libsvm_block *block, const char *p)
+parse_line(tti_text_block *block, const char *p)
 {
     while (is_blank(*p))
         p++;
@@ -348,13 +227,9 @@ parse_line(tti_libsvm_block *block, const char *p)
 }
 
 void
-tti_libsvm_parse(tti_libsvm_block *block)
+tti_libsvm_parse(tti_text_block *block)
 {
-    block->row_count = block->entry_count = 0;
-    block->line_count = 0;
-    block->width = block->label_count = 0;
-    block->all_ones = 1;
-    block->problem.status = TT_OK;
+    tti_text_block_reset(block);
     const char *p = block->text, *end = block->text + block->text_bytes;
     TT_ASSERT(p == end || end[-1] == '\n');
     while (p != NULL && p < end)

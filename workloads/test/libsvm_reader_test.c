@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <zlib.h>
+#include <zstd.h>
 
 static char directory[64], path[96];
 
@@ -333,6 +334,23 @@ xz_pack(const char *text, size_t size, size_t stream_bytes, unsigned char **out)
     return used;
 }
 
+static size_t
+zstd_pack(const char *text, size_t size, size_t frame_bytes, unsigned char **out)
+{
+    size_t room = size + 65536, used = 0;
+    ZSTD_CCtx *context = ZSTD_createCCtx();
+    assert_int_equal(ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1)), 0);
+    *out = malloc(room);
+    for (size_t at = 0; at < size; at += frame_bytes) {
+        size_t made = ZSTD_compress2(context, *out + used, room - used, text + at,
+                                     TT_MIN(frame_bytes, size - at));
+        assert_int_equal(ZSTD_isError(made), 0);
+        used += made;
+    }
+    (void)ZSTD_freeCCtx(context);
+    return used;
+}
+
 static void
 many_blocks_threads_and_compressions_agree(void **state)
 {
@@ -340,14 +358,15 @@ many_blocks_threads_and_compressions_agree(void **state)
     for (int with_values = 0; with_values <= 1; with_values++) {
         struct big big = make_big(30000, with_values);
         assert_true(big.size > 4u << 20);
-        for (int form = 0; form < 3; form++) {
+        for (int form = 0; form < 4; form++) {
             unsigned char *packed = NULL;
             if (form == 0)
                 write_file(path, big.text, big.size);
             else if (form == 1)
                 gzip_write(big.text, big.size, 1234567);
             else {
-                size_t size = xz_pack(big.text, big.size, 1234567, &packed);
+                size_t size =
+                    (form == 2 ? xz_pack : zstd_pack)(big.text, big.size, 1234567, &packed);
                 write_file(path, packed, size);
             }
             free(packed);
@@ -454,8 +473,12 @@ damaged_compression_is_told_with_its_offset(void **state)
     packed[size / 2] ^= 0x10;
     expect_damage(packed, size, TT_CORRUPT, "the xz data is damaged near byte ");
     free(packed);
-    expect_damage((const unsigned char *)"\x28\xb5\x2f\xfd....", 8, TT_UNSUPPORTED,
-                  "compressed with zstd");
+    size = zstd_pack(big.text, big.size, big.size, &packed);
+    (void)snprintf(what, sizeof what, "the zstd data stops in the middle, at byte %zu", size / 2);
+    expect_damage(packed, size / 2, TT_CORRUPT, what);
+    packed[size - 2] ^= 0x10; // in the checksum
+    expect_damage(packed, size, TT_CORRUPT, "the zstd data is damaged near byte ");
+    free(packed);
     expect_damage((const unsigned char *)"BZh91AY", 7, TT_UNSUPPORTED, "compressed with bzip2");
     free(big.text);
 }
@@ -503,7 +526,7 @@ files_that_cannot_be_read_are_explained(void **state)
         assert_true(WIFEXITED(result) && WEXITSTATUS(result) == 0);
     spec = (tt_data_spec){.format = "libsmv", .path = path};
     assert_int_equal(tt_dataset_open(&spec, &data, &err), TT_INVALID);
-    assert_string_equal(err.what, "data format must be one of libsvm, idx, not 'libsmv'");
+    assert_string_equal(err.what, "data format must be one of libsvm, csv, idx, not 'libsmv'");
     spec = (tt_data_spec){.format = "libsvm"};
     assert_int_equal(tt_dataset_open(&spec, &data, &err), TT_INVALID);
 }

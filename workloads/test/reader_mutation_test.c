@@ -88,6 +88,10 @@ static const char *const tokens[] = {
     "123456789012345678901234567890.5e-20",
     "1234567.12345678",
     "12345678:12345678.5",
+    ",",
+    "\"",
+    "\"\"",
+    "NA",
 };
 
 static void
@@ -187,22 +191,47 @@ make_good_text(struct bytes *bytes)
 }
 
 static void
-mutated_text_never_harms(void **state)
+make_good_csv(struct bytes *bytes)
 {
-    TT_UNUSED(state);
-    struct bytes good, bytes;
-    make_good_text(&good);
+    tt_rng rng;
+    tt_rng_init(&rng, 1, TT_RNG_TEST, 3);
+    bytes->size = 0;
+    splice(bytes, 0, "y,a,b,c\n", 8);
+    while (bytes->size < 1500) {
+        char line[64];
+        uint32_t a = (uint32_t)tt_rng_below(&rng, 1000);
+        splice(bytes, bytes->size, line,
+               (size_t)snprintf(line, sizeof line, "%u,%.4g,w%u,%s%s", a % 2, tt_rng_normal(&rng),
+                                a, a % 7 == 0 ? "\"x,\"\"y\"" : "", a % 5 == 0 ? "\r\n" : "\n"));
+    }
+}
+
+static void
+mutate_text(const char *format, const struct bytes *good)
+{
+    struct bytes bytes;
     tt_rng rng;
     tt_rng_init(&rng, 2, TT_RNG_TEST, 2);
     int opened = 0;
     for (int round = 0; round < ROUNDS; round++) {
-        bytes = good;
+        bytes = *good;
         mutate(&rng, &bytes);
         write_file(path, bytes.at, bytes.size);
-        opened += open_and_check("libsvm", round);
+        opened += open_and_check(format, round);
     }
     // both outcomes are frequent, else the mutations test nothing
     assert_in_range(opened, ROUNDS / 20, ROUNDS * 19 / 20);
+}
+
+static void
+mutated_text_never_harms(void **state)
+{
+    TT_UNUSED(state);
+    struct bytes good;
+    make_good_text(&good);
+    mutate_text("libsvm", &good);
+    make_good_csv(&good);
+    mutate_text("csv", &good);
 }
 
 static void

@@ -27,16 +27,41 @@ typedef struct tt_dataset {
     uint8_t *bytes;          // dense u8
     float *floats;           // dense f32
     float scale;             // dense u8
+    // csv only
+    struct tt_csv_columns *columns; // what each column is; test data is read by it
+    uint64_t category_count;        // distinct values of categorical columns
+    uint64_t category_collisions;   // those that share their feature with an earlier one
 } tt_dataset;
 
 // Release; NULL is fine. thread [any], once nobody reads the data any more.
 void tt_dataset_close(tt_dataset *data);
 
+// How columns of CSV text become features. Columns are named by their header or by their number
+// from 1; several are separated by commas, numbers may be ranges ("2-14,age"). Numeric columns are
+// the first features, in file order; an empty field, NA, NaN, null or ? has no value (that is
+// zero). A categorical field is hashed: feature = numeric columns + MurmurHash3_x86_32(field, seed:
+// number of its column from 1) mod 2^hash_bits, of value 1 (values add up where two fields of a row
+// collide); an empty field is none. Zeros are the defaults.
+typedef struct tt_csv_spec {
+    const char *label; // default the first column
+    // Default: by content (numeric when all of the first rows are). With one of them given, columns
+    // that neither names are ignored.
+    const char *numeric, *categorical;
+    const char *ignore;
+    char delimiter; // 0: tab, comma, semicolon or bar, whichever the first line has most of
+    enum { TT_CSV_HEADER_AUTO, TT_CSV_HEADER_YES, TT_CSV_HEADER_NO } header;
+    uint32_t hash_bits; // 0: 18
+    int log_numeric;    // sign(x) log(1 + |x|) instead of x
+} tt_csv_spec;
+
+enum { TT_CSV_HASH_BITS = 18, TT_CSV_HASH_BITS_MAX = 30 };
+
 // What to read. Zeros are the defaults.
 typedef struct tt_data_spec {
-    const char *format;     // a name of tt_data_format_name: "libsvm" or "idx"
-    const char *path;       // plain, gzip or xz, told by the first bytes and not by the name
+    const char *format;     // a name of tt_data_format_name: "libsvm", "csv" or "idx"
+    const char *path;       // plain, gzip, xz or zstd, told by the first bytes and not by the name
     const char *labels;     // idx: the file of labels; NULL for other formats
+    const tt_csv_spec *csv; // csv: NULL for the defaults. Borrowed for the call
     uint32_t feature_count; // 0 = from the data; else indices beyond it are errors
     int threads;            // parsers; 0 = as many as processors. The result does not depend on it
     const tt_dataset *like; // for a test set: classes and width are those of the training set,

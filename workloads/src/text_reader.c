@@ -1,0 +1,487 @@
+// Text -> data set: blocks of whole lines are cut off the source in order, parsed by all
+// threads, and appended to the final arrays in order. Problems are reported when their block's turn
+// comes, hence always the first in the file.
+#include "text_reader.h"
+#include "data_source.h"
+#include "ordered_pipeline.h"
+#include <malloc.h>
+#include <math.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define BLOCK_BYTES    ((size_t)512 * 1024)
+#define LINE_BYTES_MAX ((size_t)1 << 30)
+
+struct item {
+    tti_text_block block;
+    tt_status fill_status; // not TT_OK: reading failed behind the block's text
+    tt_error fill_error;
+};
+
+struct reader {
+    const tti_text_format *format;
+    void *self; // the format's
+    const tt_data_spec *spec;
+    const void *prepared; // by the format from the first block
+    tti_source *source;
+    tt_error *err;
+    // fill
+    char *carry; // the beginning of a line whose end is not read yet
+    size_t carry_bytes, carry_capacity;
+    int begun, handed_on, ended;
+    // drain
+    tt_dataset *data;
+    size_t row_capacity, entry_capacity, value_capacity;
+    uint64_t line_count;
+    uint32_t width;
+    uint32_t label_count; // in order of first occurrence, until sort_classes
+    double label_value[TTI_CLASSES_MAX];
+};
+
+// ---- Fill: whole lines from the source ----
+
+static int
+fill_failed(struct reader *reader, struct item *item, tt_status status)
+{
+    item->fill_status = status;
+    item->block.text_bytes = 0;
+    reader->ended = 1;
+    return 1;
+}
+
+static int
+fill_no_memory(struct reader *reader, struct item *item)
+{
+    return fill_failed(reader, item,
+                       tt_error_set(&item->fill_error, TT_NOMEM, reader->spec->path,
+                                    "use fewer data.threads or more memory",
+                                    "no memory for a block of text"));
+}
+
+static void
+skip_byte_order_mark(tti_text_block *block)
+{
+    if (block->text_bytes < 3 || memcmp(block->text, "\xef\xbb\xbf", 3) != 0)
+        return;
+    block->text_bytes -= 3;
+    memmove(block->text, block->text + 3, block->text_bytes);
+}
+
+// Keeps what is behind the last newline for the next block; 0 when there is no memory.
+static int
+carry_over(struct reader *reader, tti_text_block *block, size_t whole_bytes)
+{
+    size_t rest = block->text_bytes - whole_bytes;
+    if (rest > reader->carry_capacity) {
+        char *carry = tt_mem_realloc(reader->carry, rest);
+        if (carry == NULL)
+            return 0;
+        reader->carry = carry;
+        reader->carry_capacity = rest;
+    }
+    if (rest > 0)
+        memcpy(reader->carry, block->text + whole_bytes, rest);
+    reader->carry_bytes = rest;
+    block->text_bytes = whole_bytes;
+    return 1;
+}
+
+// At the end of the data: the last line may lack its newline. Room for it is always reserved.
+static int
+finish_text(struct reader *reader, tti_text_block *block)
+{
+    reader->ended = 1;
+    reader->carry_bytes = 0;
+    if (block->text_bytes > 0 && block->text[block->text_bytes - 1] != '\n')
+        block->text[block->text_bytes++] = '\n';
+    memset(block->text + block->text_bytes, 0, TTI_TEXT_PADDING);
+    return block->text_bytes > 0;
+}
+
+// Whole lines are in the block: the first one is shown to the format. Always 1.
+static int
+hand_on(struct reader *reader, struct item *item)
+{
+    tti_text_block *block = &item->block;
+    block->first = !reader->handed_on;
+    if (!reader->handed_on && reader->format->prepare != NULL) {
+        tt_status status = reader->format->prepare(reader->self, block, &item->fill_error);
+        if (status != TT_OK)
+            return fill_failed(reader, item, status);
+        reader->prepared = block->format;
+    }
+    reader->handed_on = 1;
+    block->format = reader->prepared;
+    return 1;
+}
+
+static int
+fill(void *self, void *slot)
+{
+    struct reader *reader = self;
+    struct item *item = slot;
+    tti_text_block *block = &item->block;
+    item->fill_status = TT_OK;
+    block->text_bytes = 0;
+    if (reader->ended)
+        return 0;
+    size_t wanted = reader->carry_bytes + BLOCK_BYTES;
+    for (;;) {
+        if (tti_text_block_reserve(block, wanted + 1, reader->format->tokens) != TT_OK)
+            return fill_no_memory(reader, item);
+        if (block->text_bytes == 0 && reader->carry_bytes > 0)
+            memcpy(block->text, reader->carry, block->text_bytes = reader->carry_bytes);
+        size_t got;
+        tt_status status = tti_source_read(reader->source, block->text + block->text_bytes,
+                                           wanted - block->text_bytes, &got, &item->fill_error);
+        if (status != TT_OK)
+            return fill_failed(reader, item, status);
+        size_t fresh = block->text_bytes;
+        block->text_bytes += got;
+        if (!reader->begun)
+            skip_byte_order_mark(block);
+        reader->begun = 1;
+        if (got < wanted - fresh)
+            return finish_text(reader, block) && hand_on(reader, item);
+        const char *newline = memrchr(block->text, '\n', block->text_bytes);
+        if (newline != NULL) {
+            if (!carry_over(reader, block, (size_t)(newline + 1 - block->text)))
+                return fill_no_memory(reader, item);
+            return hand_on(reader, item);
+        }
+        if (wanted >= LINE_BYTES_MAX)
+            return fill_failed(reader, item,
+                               tt_error_set(&item->fill_error, TT_SYNTAX, reader->spec->path,
+                                            "check that this is text with one row a line",
+                                            "a line is longer than 1 GiB"));
+        wanted *= 2;
+    }
+}
+
+static void
+work(void *self, void *slot)
+{
+    const struct reader *reader = self;
+    struct item *item = slot;
+    if (item->block.text_bytes > 0)
+        reader->format->parse(&item->block);
+    else
+        tti_text_block_reset(&item->block);
+}
+
+// ---- Drain: append in order ----
+
+static tt_status
+report(struct reader *reader,
+       uint64_t line,
+       uint64_t column,
+       tt_status status,
+       const char *advice,
+       const char *what)
+{
+    char place[TTI_PLACE_SIZE];
+    tti_place(place, reader->spec->path, "%llu:%llu",
+              (unsigned long long)(reader->line_count + line), (unsigned long long)column);
+    return tt_error_set(reader->err, status, place, advice, "%s", what);
+}
+
+static tt_status
+report_no_memory(struct reader *reader)
+{
+    return tt_error_set(reader->err, TT_NOMEM, reader->spec->path, "use fewer rows or more memory",
+                        "no memory for %llu entries so far",
+                        (unsigned long long)reader->data->nonzero_count);
+}
+
+// Asks for huge pages, which take a large part of the cost of touching memory for the first time
+// (and of the training's translation misses); a system that refuses costs speed only. The whole
+// mapping behind a large allocation is named, its bookkeeping included: a mapping split into parts
+// of different kinds could no longer be grown without copying.
+static void
+ask_for_huge_pages(void *memory, size_t bytes)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const size_t worth_it = (size_t)8 << 20;
+    if (bytes < worth_it)
+        return;
+    uintptr_t begin = (uintptr_t)memory & ~(page - 1);
+    uintptr_t end = ((uintptr_t)memory + malloc_usable_size(memory) + page - 1) & ~(page - 1);
+    (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+}
+
+// Grows by a quarter, so that capacity that is not used stays small; large blocks are remapped by
+// the C library, not copied, and what is not touched is not resident.
+static int
+reserve(void **items, size_t *capacity, size_t wanted, size_t item_size)
+{
+    if (wanted <= *capacity)
+        return 1;
+    size_t grown = TT_MAX(wanted, *capacity + *capacity / 4 + 4096);
+    void *memory = tt_mem_realloc(*items, grown * item_size);
+    if (memory == NULL)
+        return 0;
+    ask_for_huge_pages(memory, grown * item_size);
+    *items = memory;
+    *capacity = grown;
+    return 1;
+}
+
+// Values exist from the first one that is not 1 on; those before are filled in then.
+static int
+append_values(struct reader *reader, const tti_text_block *block)
+{
+    tt_dataset *data = reader->data;
+    if (data->value == NULL && block->all_ones)
+        return 1;
+    int first = data->value == NULL;
+    size_t entries = TT_MAX(data->nonzero_count + block->entry_count, reader->entry_capacity);
+    if (!reserve((void **)&data->value, &reader->value_capacity, entries, sizeof *data->value))
+        return 0;
+    for (uint64_t i = 0; first && i < data->nonzero_count; i++)
+        data->value[i] = 1.0f;
+    memcpy(data->value + data->nonzero_count, block->value,
+           block->entry_count * sizeof *block->value);
+    return 1;
+}
+
+// How many of what a block holds `count` of the whole file will hold, a little more than that, from
+// the first block; the count itself when the size of the data is not known. Memory reserved too
+// much is not touched and given back at the end.
+static size_t
+expect(const struct reader *reader, const tti_text_block *block, size_t count)
+{
+    uint64_t total = tti_source_plain_bytes(reader->source);
+    if (reader->data->row_count > 0 || total <= block->text_bytes || block->text_bytes == 0)
+        return count;
+    return count + (size_t)((double)count * (1.03 * (double)total / (double)block->text_bytes));
+}
+
+static int
+append_rows(struct reader *reader, const tti_text_block *block, const uint16_t *class_of_label)
+{
+    tt_dataset *data = reader->data;
+    size_t rows = data->row_count + block->row_count;
+    size_t entries = data->nonzero_count + block->entry_count;
+    size_t label_capacity = reader->row_capacity; // both arrays of rows grow together
+    size_t row_room = expect(reader, block, rows + 1), entry_room = expect(reader, block, entries);
+    if (!reserve((void **)&data->label, &label_capacity, row_room, sizeof *data->label) ||
+        !reserve((void **)&data->row_begin, &reader->row_capacity, row_room,
+                 sizeof *data->row_begin) ||
+        !reserve((void **)&data->index, &reader->entry_capacity, entry_room, sizeof *data->index) ||
+        !append_values(reader, block))
+        return 0;
+    if (block->entry_count > 0)
+        memcpy(data->index + data->nonzero_count, block->index,
+               block->entry_count * sizeof *block->index);
+    uint64_t end = data->nonzero_count;
+    uint64_t *row_end = data->row_begin + data->row_count + 1;
+    uint16_t *label = data->label + data->row_count;
+    data->row_begin[0] = 0;
+    for (size_t i = 0; i < block->row_count; i++) {
+        row_end[i] = end += block->row_length[i];
+        label[i] = class_of_label[block->label[i]];
+    }
+    TT_ASSERT(end == entries);
+    data->row_count = rows;
+    data->nonzero_count = end;
+    reader->width = TT_MAX(reader->width, block->width);
+    return 1;
+}
+
+// Finds or adds a label; the index of a class of `like`, or a provisional one. -1: refused.
+static int
+merge_label(struct reader *reader, double label)
+{
+    if (reader->spec->like != NULL)
+        return tti_class_of(reader->spec->like, label);
+    for (uint32_t i = 0; i < reader->label_count; i++)
+        if (reader->label_value[i] == label)
+            return (int)i;
+    if (reader->label_count == TTI_CLASSES_MAX)
+        return -1;
+    reader->label_value[reader->label_count] = label;
+    return (int)reader->label_count++;
+}
+
+static tt_status
+merge_labels(struct reader *reader, const tti_text_block *block, uint16_t *class_of_label)
+{
+    for (uint32_t i = 0; i < block->label_count; i++) {
+        int class_index = merge_label(reader, block->label_value[i]);
+        if (class_index >= 0) {
+            class_of_label[i] = (uint16_t)class_index;
+            continue;
+        }
+        char what[128];
+        if (reader->spec->like != NULL)
+            (void)snprintf(what, sizeof what, "label %.9g does not occur in the training data",
+                           block->label_value[i]);
+        else
+            (void)snprintf(what, sizeof what,
+                           "too many distinct labels: %.9g would be number %u of at most %u",
+                           block->label_value[i], TTI_CLASSES_MAX + 1, TTI_CLASSES_MAX);
+        return report(reader, block->label_line[i], block->label_column[i],
+                      reader->spec->like != NULL ? TT_INVALID : TT_RANGE,
+                      reader->spec->like != NULL
+                          ? "train and test with the same labels"
+                          : "the label must be a class; real-valued targets are not trained",
+                      what);
+    }
+    return TT_OK;
+}
+
+static tt_status
+drain(void *self, void *slot)
+{
+    struct reader *reader = self;
+    struct item *item = slot;
+    tti_text_block *block = &item->block;
+    uint16_t class_of_label[TTI_CLASSES_MAX + 1];
+    TT_TRY(merge_labels(reader, block, class_of_label));
+    const tti_problem *problem = &block->problem;
+    if (problem->status != TT_OK)
+        return report(reader, problem->line, problem->column, problem->status, problem->advice,
+                      problem->what);
+    if (item->fill_status != TT_OK) {
+        if (reader->err != NULL)
+            *reader->err = item->fill_error;
+        return item->fill_status;
+    }
+    if (!append_rows(reader, block, class_of_label))
+        return report_no_memory(reader);
+    reader->line_count += block->line_count;
+    return reader->format->appended != NULL
+               ? reader->format->appended(reader->self, block, reader->err)
+               : TT_OK;
+}
+
+// ---- The whole ----
+
+// Classes ascend; labels were numbered by first occurrence.
+static void
+sort_classes(struct reader *reader)
+{
+    tt_dataset *data = reader->data;
+    uint16_t rank[TTI_CLASSES_MAX] = {0};
+    for (uint32_t i = 0; i < reader->label_count; i++) {
+        for (uint32_t j = 0; j < reader->label_count; j++)
+            rank[i] = (uint16_t)(rank[i] + (reader->label_value[j] < reader->label_value[i]));
+        data->class_label[rank[i]] = reader->label_value[i];
+    }
+    data->class_count = reader->label_count;
+    for (uint64_t row = 0; row < data->row_count; row++)
+        data->label[row] = rank[data->label[row]];
+}
+
+// Gives back unused capacity; keeping it is no failure.
+static void
+shrink(void **items, size_t wanted_bytes)
+{
+    void *memory = *items != NULL ? tt_mem_realloc(*items, wanted_bytes) : NULL;
+    if (memory != NULL)
+        *items = memory;
+}
+
+static tt_status
+finish(struct reader *reader)
+{
+    const tt_data_spec *spec = reader->spec;
+    tt_dataset *data = reader->data;
+    if (data->row_count == 0 && reader->line_count > 0)
+        return tt_error_set(reader->err, TT_INVALID, spec->path,
+                            "check that this is the right file", "no rows, only %s",
+                            reader->format->lines);
+    if (data->row_count == 0)
+        return tt_error_set(reader->err, TT_INVALID, spec->path,
+                            "check that this is the right file",
+                            "the file is empty; expected rows of %s", reader->format->what);
+    if (spec->like != NULL) {
+        data->class_count = spec->like->class_count;
+        memcpy(data->class_label, spec->like->class_label, sizeof data->class_label);
+        data->feature_count = spec->like->feature_count;
+    } else {
+        if (reader->label_count == 1)
+            return tt_error_set(reader->err, TT_INVALID, spec->path,
+                                "training needs rows of at least two classes",
+                                "only one label value (%.9g) in all %llu rows",
+                                reader->label_value[0], (unsigned long long)data->row_count);
+        sort_classes(reader);
+        data->feature_count = spec->feature_count > 0 ? spec->feature_count : reader->width;
+    }
+    if (data->feature_count == 0)
+        return tt_error_set(reader->err, TT_INVALID, spec->path, reader->format->feature_advice,
+                            "no row has a feature");
+    shrink((void **)&data->label, data->row_count * sizeof *data->label);
+    shrink((void **)&data->row_begin, (data->row_count + 1) * sizeof *data->row_begin);
+    shrink((void **)&data->index, data->nonzero_count * sizeof *data->index);
+    shrink((void **)&data->value, data->nonzero_count * sizeof *data->value);
+    return TT_OK;
+}
+
+static void
+set_index_limit(const tt_data_spec *spec, tti_text_block *block)
+{
+    uint32_t width = spec->like != NULL ? spec->like->feature_count : spec->feature_count;
+    block->index_limit = width > 0 ? width : TTI_FEATURES_MAX;
+    if (spec->like != NULL)
+        block->limit_advice = "the training data is narrower; raise data.features to this number";
+    else if (width > 0)
+        block->limit_advice = "raise data.features or leave it out";
+}
+
+static tt_status
+read_all(struct reader *reader)
+{
+    static const tti_pipeline_ops ops = {fill, work, drain};
+    int threads = tti_thread_count(reader->spec->threads);
+    uint32_t slot_count = tti_pipeline_slots(threads);
+    struct item *items = tt_mem_zalloc(slot_count, sizeof *items);
+    if (items == NULL)
+        return report_no_memory(reader);
+    for (uint32_t i = 0; i < slot_count; i++)
+        set_index_limit(reader->spec, &items[i].block);
+    tt_status status = tti_pipeline_run(&ops, reader, items, sizeof *items, slot_count, threads);
+    if (status == TT_NOMEM)
+        status = report_no_memory(reader);
+    for (uint32_t i = 0; i < slot_count; i++)
+        tti_text_block_fini(&items[i].block);
+    tt_mem_free(items);
+    return status;
+}
+
+tt_status
+tti_text_read(const tti_text_job *job, tt_error *err)
+{
+    const tt_data_spec *spec = job->spec;
+    struct reader *reader = tt_mem_zalloc(1, sizeof *reader);
+    if (reader == NULL)
+        return tt_error_set(err, TT_NOMEM, spec->path, NULL, "no memory to read the file");
+    reader->format = job->format;
+    reader->self = job->self;
+    reader->spec = spec;
+    reader->err = err;
+    reader->data = job->out;
+    job->out->layout = TT_DATA_SPARSE;
+    tt_status status = TT_OK;
+    if (spec->like != NULL && spec->like->layout != TT_DATA_SPARSE)
+        status = tt_error_set(err, TT_INVALID, spec->path, "read both in one format",
+                              "is sparse (%s) while the training data is dense", job->format->what);
+    if (status == TT_OK)
+        status = tti_source_open(spec->path, &reader->source, err);
+    if (status == TT_OK)
+        status = read_all(reader);
+    if (status == TT_OK)
+        status = finish(reader);
+    tt_error damage;
+    if (status != TT_OK && status != TT_NOMEM && reader->source != NULL &&
+        tti_source_verify(reader->source, &damage) == TT_CORRUPT) {
+        status = TT_CORRUPT;
+        if (err != NULL)
+            *err = damage;
+    }
+    tti_source_close(reader->source);
+    tt_mem_free(reader->carry);
+    tt_mem_free(reader);
+    return status;
+}

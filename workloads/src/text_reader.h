@@ -1,0 +1,30 @@
+// A text format as a data set: what LIBSVM and CSV have in common.
+#ifndef TTI_TEXT_READER_H
+#define TTI_TEXT_READER_H
+
+#include "text_block.h"
+
+typedef struct tti_text_format {
+    const char *what;           // "LIBSVM text"
+    const char *lines;          // what a file without rows may have: "blank lines and comments"
+    const char *feature_advice; // where no row has a feature
+    void (*parse)(tti_text_block *block);
+    // Looks at the first block of the file before any is parsed, and sets its `format`, which all
+    // blocks get; NULL: nothing to prepare. Called once, by any one thread.
+    tt_status (*prepare)(void *self, tti_text_block *block, tt_error *err);
+    // The rows of a block were appended; NULL: nobody wants to know. In order, one at a time.
+    tt_status (*appended)(void *self, const tti_text_block *block, tt_error *err);
+    int tokens; // blocks have room for `token`
+} tti_text_format;
+
+typedef struct tti_text_job {
+    const tti_text_format *format;
+    void *self;
+    const tt_data_spec *spec;
+    tt_dataset *out; // empty; filled
+} tti_text_job;
+
+// errors   as tt_dataset_open
+tt_status tti_text_read(const tti_text_job *job, tt_error *err);
+
+#endif
