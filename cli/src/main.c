@@ -49,6 +49,28 @@ const tti_command tti_commands[] = {
      "\n"
      "example: trimtab report\n",
      tti_cli_report},
+    {"runs", "list the runs there are",
+     "usage: trimtab runs [--runs DIR] [--json]\n"
+     "\n"
+     "Lists the runs below DIR, the newest first: when each started, how it ended, how long it\n"
+     "trained, its loss, and how many times as long it would have taken untuned.\n"
+     "\n"
+     "  --runs DIR     where the runs are (default ./runs)\n"
+     "  --json         the same as one JSON list\n"
+     "\n"
+     "example: trimtab runs\n",
+     tti_cli_runs},
+    {"compare", "put two runs side by side",
+     "usage: trimtab compare A B [--runs DIR]\n"
+     "\n"
+     "A and B are run directories, or their names below ./runs. Says which was faster to the loss\n"
+     "that both reached, and lists what came out, how the jobs differ and where each setting "
+     "ended.\n"
+     "\n"
+     "  --runs DIR     where to look for A and B (default ./runs)\n"
+     "\n"
+     "example: trimtab compare 20261121-082029-clicklog 20261121-082053-clicklog\n",
+     tti_cli_compare},
     {"knobs", "list what can be tuned",
      "usage: trimtab knobs list [PLUGIN.ttk ...] [--json]\n"
      "\n"

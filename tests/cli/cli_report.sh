@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Goal: `trimtab report` tells of a run that ended well, was interrupted, failed, was killed or goes on, found by name, by
+# Goal: `trimtab report`, `runs` and `compare` tell of a run that ended well, was interrupted, failed, was killed or goes on, found by name, by
 # path or as the newest. Method: one run of each kind.
 . "$(dirname "$0")/outside.sh" "$@"
 run_of() { sed -n 's/.*"run_dir": "\(.*\)",/\1/p' "$1"; }
@@ -42,6 +42,37 @@ for run in "$finished" "$failed" "$going"; do
     check "$run as JSON" "$tools/json_shape" report_version:int run.status:string verdict.basis:string <out
     ends 0 "$trimtab" report "$run" --all
 done
+
+# ---- runs: all of them, the newest first
+ends 0 "$trimtab" runs
+check 'the list begins with the newest' says "^$(basename "$going") .* running " out
+check 'the list has the failed run' says "^$(basename "$failed") .* failed " out
+check 'the list has a head' says '^run  *started  *status ' out
+ends 0 "$trimtab" runs --json
+check 'the list as JSON' grep -q '"status": "converged"' out
+mkdir -p runs/20990101-000000-damaged
+echo 'not a database' >runs/20990101-000000-damaged/run.db
+ends 0 "$trimtab" runs
+check 'a damaged run does not hide the others' says "^$(basename "$finished") .* converged " out
+check 'a damaged run says so' says '^20990101-000000-damaged .* not readable: ' out
+ends 0 "$trimtab" runs --json
+check 'a damaged run says so as JSON' grep -q '"error": ' out
+rm -r runs/20990101-000000-damaged
+ends 0 "$trimtab" runs --runs nowhere
+check 'no runs: says where it looked' says '^nowhere: no run found here' err
+
+# ---- compare
+ends 0 "$trimtab" run quick.yaml --json --set stop.loss=0.69 --set tuner.enabled=off --set setting.servers=1
+other=$(run_of out)
+ends 0 "$trimtab" compare "$finished" "$(basename "$other")"
+check 'which was faster to the same loss' says '^Loss [0-9.]* was first seen after .* in A and after .* in B: ' out
+check 'the settings side by side' says '^  servers  *[0-9]+  *1 ' out
+ends 0 "$trimtab" compare "$failed" "$other"
+ends 0 "$trimtab" compare "$going" "$other"
+ends 2 "$trimtab" compare "$finished"
+check 'one run is not enough' says "^trimtab compare: expected two runs; see trimtab compare --help" err
+ends 2 "$trimtab" compare "$finished" nowhere
+check 'the missing run is named' says '^runs/nowhere' err
 mv runs elsewhere
 ends 0 "$trimtab" report --runs elsewhere "$(basename "$failed")"
 check 'a run elsewhere' says '^failed: ' out

@@ -33,8 +33,8 @@ typedef struct tti_csv_field {
     int quoted;
 } tti_csv_field;
 
-// The field at p; quoted ones are unquoted where they stand. Returns the delimiter or newline behind
-// it; NULL: a quote is wrong, at field->begin: not closed, or (quoted) with text behind it.
+// The field at p; quoted ones are unquoted where they stand. Returns the delimiter or newline
+// behind it; NULL: a quote is wrong, at field->begin: not closed, or (quoted) with text behind it.
 char *tti_csv_take(char *p, char delimiter, tti_csv_field *field);
 int tti_csv_missing(const tti_csv_field *field);
 // Whether the whole field is one finite decimal number.

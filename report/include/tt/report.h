@@ -32,4 +32,13 @@ TT_NODISCARD tt_status tt_report_text(const char *run,
 // One JSON object and a newline; keys in docs/report.md.
 TT_NODISCARD tt_status tt_report_json(const char *run, FILE *out, tt_error *err);
 
+// Several runs, a line each in the order given: started, status, time, loss, what tuning was worth;
+// or one JSON list. A run that cannot be read says so in its line. errors   TT_IO when `out` cannot
+// be written
+TT_NODISCARD tt_status
+tt_report_list(const char *const *runs, size_t count, int json, FILE *out, tt_error *err);
+// Two runs side by side, and which was faster to the loss that both reached. errors as
+// tt_report_text
+TT_NODISCARD tt_status tt_report_compare(const char *const runs[2], FILE *out, tt_error *err);
+
 #endif
