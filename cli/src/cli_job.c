@@ -1,4 +1,4 @@
-// trimtab run and trimtab plan.
+// trimtab run, plan and schema.
 #include "cli_internal.h"
 #include "tt/job.h"
 #include <math.h>
@@ -19,10 +19,11 @@ typedef struct job_arguments {
 static int
 parse(const char *command, int argc, char **argv, job_arguments *out)
 {
+    int runs = strcmp(command, "run") == 0; // what only a run has
     memset(out, 0, sizeof *out);
     for (int i = 0; i < argc; i++) {
         const char *word = argv[i];
-        int wants_value = strcmp(word, "--set") == 0 || strcmp(word, "--runs") == 0;
+        int wants_value = strcmp(word, "--set") == 0 || (runs && strcmp(word, "--runs") == 0);
         if (wants_value && i + 1 == argc)
             return tti_cli_bad_usage(command, "%s needs a value", word);
         if (out->source.override_count == LIST_MAX || out->source.file_count == LIST_MAX)
@@ -31,13 +32,13 @@ parse(const char *command, int argc, char **argv, job_arguments *out)
             out->overrides[out->source.override_count++] = argv[++i];
         else if (strncmp(word, "--set=", 6) == 0)
             out->overrides[out->source.override_count++] = word + 6;
-        else if (strcmp(word, "--runs") == 0)
+        else if (runs && strcmp(word, "--runs") == 0)
             out->runs_dir = argv[++i];
         else if (strcmp(word, "--json") == 0)
             out->json = 1;
-        else if (strcmp(word, "-q") == 0 || strcmp(word, "--quiet") == 0)
+        else if (runs && (strcmp(word, "-q") == 0 || strcmp(word, "--quiet") == 0))
             out->quiet = 1;
-        else if (strcmp(word, "-v") == 0 || strcmp(word, "--verbose") == 0)
+        else if (runs && (strcmp(word, "-v") == 0 || strcmp(word, "--verbose") == 0))
             out->verbose = 1;
         else if (word[0] == '-' && word[1] != '\0')
             return tti_cli_unknown_option(command, word);
@@ -78,6 +79,17 @@ tti_cli_plan(int argc, char **argv)
         return code;
     (void)(arguments.json ? tt_job_plan_json(job, stdout) : tt_job_plan_text(job, stdout));
     tt_job_close(job);
+    return tti_cli_flush();
+}
+
+int
+tti_cli_schema(int argc, char **argv)
+{
+    if (argc > 0 && argv[0][0] == '-')
+        return tti_cli_unknown_option("schema", argv[0]);
+    if (argc > 0)
+        return tti_cli_bad_usage("schema", "unexpected '%s'", argv[0]);
+    (void)tt_job_schema_json(stdout);
     return tti_cli_flush();
 }
 

@@ -37,6 +37,16 @@ const tti_command tti_commands[] = {
      "\n"
      "example: trimtab plan configs/a9a-logr.yaml\n",
      tti_cli_plan},
+    {"schema", "print the JSON Schema of job files, for editors",
+     "usage: trimtab schema\n"
+     "\n"
+     "Prints the schema of a whole job file, with every key's meaning, default and range. An "
+     "editor\n"
+     "with a YAML language server completes and checks job files with it: save it beside them and\n"
+     "begin them with  # yaml-language-server: $schema=trimtab.schema.json\n"
+     "\n"
+     "example: trimtab schema > trimtab.schema.json\n",
+     tti_cli_schema},
     {"report", "say what tuning did in a run and what it was worth",
      "usage: trimtab report [RUN] [--all] [--json] [--runs DIR]\n"
      "\n"

@@ -20,7 +20,7 @@ check '--version prints the version' says '^trimtab [0-9]+\.[0-9]+\.[0-9]+$' out
 for command in "${commands[@]}"; do
     ends 0 "$trimtab" "$command" --help
     check "$command --help is on standard output alone" [ -s out -a ! -s err ]
-    check "$command --help begins with its usage" says "^usage: trimtab $command " out
+    check "$command --help begins with its usage" says "^usage: trimtab $command( |\$)" out
     check "$command --help ends with an example" says '^example: trimtab ' out
     check "$command --help fits into 100 columns" silent '.{101}' out
     cp out own

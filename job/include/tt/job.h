@@ -31,6 +31,8 @@ void tt_job_close(tt_job *job);
 // The resolved job and its search space, for people or as one JSON object (docs/plan.md).
 tt_status tt_job_plan_text(tt_job *job, FILE *out);
 tt_status tt_job_plan_json(tt_job *job, FILE *out);
+// The JSON Schema (draft 2020-12) of whole job files. errors TT_IO
+tt_status tt_job_schema_json(FILE *out);
 
 typedef struct tt_job_run_options {
     const char *runs_dir; // NULL: the job's own (run.dir, ./runs)
