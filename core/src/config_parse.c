@@ -156,13 +156,13 @@ build_scalar(builder *b, const yaml_event_t *event)
     tt_config_node *node = new_node(b, TT_CONFIG_SCALAR, event);
     if (node == NULL)
         return NULL;
-    const char *value = (const char *)event->data.scalar.value;
-    node->text = tt_arena_strdup(&b->cfg->arena, value);
-    if (node->text == NULL)
+    node->text = tt_arena_strdup(&b->cfg->arena, (const char *)event->data.scalar.value);
+    if (node->text == NULL || tti_config_expand(b->cfg, node) != TT_OK)
         return out_of_memory(b);
+    const char *value = node->text;
     node->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     refuse_decoration(b, node, event->data.scalar.anchor, event->data.scalar.tag);
-    if (strlen(value) != event->data.scalar.length)
+    if (strlen((const char *)event->data.scalar.value) != event->data.scalar.length)
         refuse(b, node, "leave the \\0 out", "the text contains a NUL character");
     if (!node->quoted && !node->is_faulty && value[0] == '\0')
         refuse(b, node, "write a value, or `null` for the default", "there is no value here");

@@ -87,6 +87,10 @@ void tti_config_fault_v(tt_config *cfg,
 // Index into words[0..count) of the nearest to `word`, or -1.
 int tti_config_nearest_index(const char *word, const char *const *words, size_t count);
 
+// Replaces ${NAME} and its forms in a scalar's text; a variable that is not set is a fault of the
+// node. errors TT_NOMEM
+TT_NODISCARD tt_status tti_config_expand(tt_config *cfg, tt_config_node *node);
+
 // ---- values
 // --------------------------------------------------------------------------------------
 

@@ -31,9 +31,22 @@ emit(writer *w, int made, yaml_event_t *event)
     }
 }
 
+// "${" as "$${", so that it is not taken for a variable when it is read again.
+static const char *
+protect(writer *w, const char *text)
+{
+    const char *at = text != NULL ? strstr(text, "${") : NULL;
+    if (at == NULL)
+        return text;
+    const char *rest = protect(w, at + 2);
+    return rest == NULL ? NULL
+                        : tti_config_printf(w->cfg, "%.*s$${%s", (int)(at - text), text, rest);
+}
+
 static void
 emit_scalar(writer *w, const char *text, int quoted)
 {
+    text = protect(w, text);
     yaml_event_t event;
     yaml_scalar_style_t style = quoted ? YAML_DOUBLE_QUOTED_SCALAR_STYLE : YAML_ANY_SCALAR_STYLE;
     int made =

@@ -514,7 +514,7 @@ resolved_reads_back_the_same(void **state)
     tt_error err = {0};
     assert_int_equal(tt_config_load_text(cfg, "/etc/jobs/j.yaml",
                                          "job: '~'\n"
-                                         "data: {train: \"we ird: #.svm\"}\n"
+                                         "data: {train: \"we ird: #$${x}$${.svm\"}\n"
                                          "model: {l2: 1e-4, list: [a, {b: 'null'}]}\n"
                                          "optimizer: {learning_rate: 0.1000000000000000055}\n"
                                          "stop: {max_time: 100ms}\n"
@@ -534,7 +534,7 @@ resolved_reads_back_the_same(void **state)
     assert_int_equal(tt_config_load_text(again, "runs/x/job.yaml", text, &err), TT_OK);
     assert_int_equal(tt_config_read(again, keys, TT_COUNT_OF(keys), &b), TT_OK);
     assert_string_equal(b.name, "~");
-    assert_string_equal(b.train, "/etc/jobs/we ird: #.svm");
+    assert_string_equal(b.train, "/etc/jobs/we ird: #${x}${.svm");
     assert_true(a.rate == b.rate && a.guard == b.guard && a.time_limit == b.time_limit);
     assert_true(isnan(b.loss));
     assert_int_equal(b.chunk, 3000);
@@ -626,6 +626,52 @@ mutate(tt_rng *rng, char *text, size_t length, size_t capacity)
 }
 
 static void
+variables_stand_for_their_values(void **state)
+{
+    TT_UNUSED(state);
+    static const struct {
+        const char *written, *name;
+    } cases[] = {
+        {"${TT_TEST}", "value"},
+        {"a-${TT_TEST}-${TT_TEST}b", "a-value-valueb"},
+        {"${TT_TEST:-other}", "value"},
+        {"${TT_NONE:-other}", "other"},
+        {"${TT_NONE-other}", "other"},
+        {"${TT_EMPTY:-other}", "other"},
+        {"x${TT_EMPTY-other}", "x"},
+        {"\"${TT_TEST} ${TT_NONE-}\"", "value "},
+        {"${TT_TEST:?must be set}", "value"},
+        {"$${TT_TEST} and $5", "${TT_TEST} and $5"},
+    };
+    assert_int_equal(setenv("TT_TEST", "value", 1) | setenv("TT_EMPTY", "", 1), 0);
+    assert_int_equal(unsetenv("TT_NONE"), 0);
+    for (size_t i = 0; i < TT_COUNT_OF(cases); i++) {
+        tt_config *cfg = open_config();
+        tt_error err = {0};
+        char text[200];
+        (void)snprintf(text, sizeof text, DATA "job: %s\n", cases[i].written);
+        assert_int_equal(tt_config_load_text(cfg, "job.yaml", text, &err), TT_OK);
+        job j;
+        (void)tt_config_read(cfg, keys, TT_COUNT_OF(keys), &j);
+        assert_string_equal(faults(cfg), "");
+        assert_string_equal(j.name, cases[i].name);
+        tt_config_close(cfg);
+    }
+    expect_faults(
+        DATA "job: ${TT_NONE}\n",
+        "job.yaml:2:6: the variable TT_NONE is not set; export TT_NONE, or write a default: "
+        "${TT_NONE:-value}\n");
+    expect_faults(DATA "job: ${TT_EMPTY:?name the job}\n",
+                  "job.yaml:2:6: the variable TT_EMPTY is empty: name the job\n");
+    expect_faults(DATA "job: ${TT TEST}\n",
+                  "job.yaml:2:6: expected ${NAME}, ${NAME:-default} or ${NAME:?message}, not "
+                  "'${TT TEST}'; write $${ for a plain ${\n");
+    expect_faults(
+        DATA "job: ${TT_EMPTY}\n",
+        "job.yaml:2:6: there is no value here; write a value, or `null` for the default\n");
+}
+
+static void
 mutated_texts_never_crash(void **state)
 {
     TT_UNUSED(state);
@@ -675,6 +721,7 @@ main(void)
         cmocka_unit_test(parts_are_read_by_their_own_tables),
         cmocka_unit_test(resolved_reads_back_the_same),
         cmocka_unit_test(short_memory_is_an_error),
+        cmocka_unit_test(variables_stand_for_their_values),
         cmocka_unit_test(mutated_texts_never_crash),
     };
     return cmocka_run_group_tests_name("config", tests, NULL, NULL);
