@@ -132,6 +132,22 @@ save(tti_training *tr, tt_job_result *result, tt_error *err)
     return evaluate_test(tr->job, model, tr->store, result, err);
 }
 
+// A blow-up that stays finite is no failure of the job, but must not pass in silence: with all
+// weights zero the loss is 1 (hinge) or the logarithm of the number of classes.
+static void
+warn_if_useless(tti_training *tr)
+{
+    const tt_job *job = tr->job;
+    int hinge = strcmp(tti_model_names[job->spec.model], "linear_svm") == 0;
+    double untrained = hinge ? 1 : log((double)job->train->class_count);
+    if (tr->outcome == TT_JOB_FAILED || tr->iterations == 0 || !(tr->metrics.loss > untrained))
+        return;
+    tti_training_event(tr, "warning",
+                       "the model is worse than an untrained one: loss %.4g, with all weights zero "
+                       "%.4g; try a learning rate 10 to 100 times smaller",
+                       tr->metrics.loss, untrained);
+}
+
 static tt_status
 diverged(const tti_training *tr, tt_error *err)
 {
@@ -184,6 +200,8 @@ train(tt_job *job,
         status = tti_training_run(tr, err);
     if (tr->rt != NULL)
         fill_result(tr, result);
+    if (status == TT_OK)
+        warn_if_useless(tr);
     if (status == TT_OK && store != NULL)
         status = save(tr, result, err);
     if (status == TT_OK && tr->outcome == TT_JOB_FAILED)

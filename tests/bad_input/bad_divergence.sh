@@ -43,4 +43,11 @@ done
 grep -qE 'the model before it \(iteration [1-9][0-9]*, loss [0-9.e+]+\) is saved' "$box/stderr" || fault "no later model was kept" "slow divergence"
 numbers runs/*/model.safetensors | grep -q '[1-9]' || fault "the model that was kept is the one it began with" "slow divergence"
 
+# A blow-up that the job's end cuts short stays finite: not a failure, but said.
+fresh
+accepted run idx.yaml --set model.l2=0.01 --set optimizer.learning_rate=300 --set stop.max_epochs=3 --set tuner.enabled=off
+grep -qE 'the model is worse than an untrained one: loss [0-9.e+]+, with all weights zero [0-9.]+; try a learning rate' "$box/stderr" ||
+    fault "nothing is said of a model worse than none" "finite blow-up"
+"$trimtab" report | tr '\n' ' ' | tr -s ' ' | grep -q 'the model is worse than an untrained one' || fault "the report does not say it" "finite blow-up"
+
 finish
