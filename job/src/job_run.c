@@ -122,13 +122,34 @@ evaluate_test(
     return TT_OK;
 }
 
+// The disk of the runs refuses the model: hours of work go to the temporary directory instead, and
+// the error says where.
+static void
+rescue(const char *path, const tti_training *tr, const float *model, tt_error *err)
+{
+    char elsewhere[600], advice[320], what[512];
+    const char *base = getenv("TMPDIR"), *slash = strrchr(tr->identity->run_dir, '/');
+    (void)snprintf(elsewhere, sizeof elsewhere, "%.200s/trimtab-%.160s-model.safetensors",
+                   base != NULL && base[0] != '\0' ? base : "/tmp",
+                   slash != NULL ? slash + 1 : tr->identity->run_dir);
+    if (tti_model_save(elsewhere, tr->job, model, NULL) != TT_OK)
+        return;
+    (void)snprintf(advice, sizeof advice, "it was saved as %.250s instead: move it", elsewhere);
+    (void)snprintf(what, sizeof what, "%s", err->what);
+    (void)tt_error_set(err, err->status, path, advice, "%s", what);
+}
+
 static tt_status
 save(tti_training *tr, tt_job_result *result, tt_error *err)
 {
     char path[600];
     (void)snprintf(path, sizeof path, "%s/model.safetensors", result->run_dir);
     const float *model = tr->outcome == TT_JOB_FAILED ? tr->good_model : tr->model;
-    TT_TRY(tti_model_save(path, tr->job, model, err));
+    tt_status status = tti_model_save(path, tr->job, model, err);
+    if (status == TT_IO && err != NULL)
+        rescue(path, tr, model, err);
+    if (status != TT_OK)
+        return status;
     return evaluate_test(tr->job, model, tr->store, result, err);
 }
 
