@@ -14,14 +14,6 @@ name_of(const char *run)
     return slash != NULL && slash[1] != '\0' ? slash + 1 : run;
 }
 
-static double
-last_loss(const tti_report *r)
-{
-    if (isfinite(r->run.loss) || r->progress.count == 0)
-        return r->run.loss;
-    return TTI_AT(r->progress, tt_store_progress, r->progress.count - 1)->loss;
-}
-
 // ---- text -------------------------------------------------------------------------------------
 
 static void
@@ -58,8 +50,8 @@ print_line(FILE *out, const char *run, const tti_report *r)
     tti_verdict verdict;
     tti_report_judge(r, &verdict);
     format_started(r->has_run ? r->run.started_at : 0, started, sizeof started);
-    if (isfinite(last_loss(r)))
-        (void)snprintf(loss, sizeof loss, "%.4g", last_loss(r));
+    if (isfinite(tti_report_last_loss(r)))
+        (void)snprintf(loss, sizeof loss, "%.4g", tti_report_last_loss(r));
     format_worth(&verdict, worth, sizeof worth);
     (void)fprintf(out, "%-*s  %-16s  %-11s  %9s  %9s  %s\n", NAME_COLUMNS, name_of(run), started,
                   r->run.status != NULL ? r->run.status : "empty",
@@ -88,7 +80,7 @@ entry_of(const char *run, const tti_report *r)
     return json_pack("{s:s, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:b}", "run", run, "name",
                      word(r->run.name), "status", word(r->run.status), "started_at",
                      (json_int_t)(r->has_run ? r->run.started_at : 0), "seconds",
-                     number(r->elapsed_s), "loss", number(last_loss(r)), "target_loss",
+                     number(r->elapsed_s), "loss", number(tti_report_last_loss(r)), "target_loss",
                      number(r->run.target_loss), "speedup", number(v.speedup), "speedup_measured",
                      v.basis == TTI_BASIS_MEASURED);
 }

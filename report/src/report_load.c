@@ -135,6 +135,15 @@ setting_by_id(const tti_report *report, int64_t id)
     return NULL;
 }
 
+double
+tti_report_last_loss(const tti_report *report)
+{
+    const tti_report *r = report;
+    if (isfinite(r->run.loss) || r->progress.count == 0)
+        return r->run.loss;
+    return TTI_AT(r->progress, tt_store_progress, r->progress.count - 1)->loss;
+}
+
 const tti_setting *
 tti_report_setting(const tti_report *report, int64_t id)
 {

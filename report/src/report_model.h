@@ -73,6 +73,8 @@ typedef struct tti_report {
 TT_NODISCARD tt_status tti_report_load(tti_report *report, const char *run, tt_error *err);
 void tti_report_fini(tti_report *report);
 const tti_setting *tti_report_setting(const tti_report *report, int64_t id); // NULL
+// The loss at the end, or the newest one measured while the run goes on; NaN: none yet.
+double tti_report_last_loss(const tti_report *report);
 
 // ---- verdict
 // -------------------------------------------------------------------------------------

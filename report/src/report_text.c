@@ -148,14 +148,6 @@ status_style(const char *status)
     return strcmp(status, "failed") == 0 ? TTI_RED : TTI_YELLOW;
 }
 
-static double
-latest_loss(const tti_report *r)
-{
-    if (isfinite(r->run.loss) || r->progress.count == 0)
-        return r->run.loss;
-    return TTI_AT(r->progress, tt_store_progress, r->progress.count - 1)->loss;
-}
-
 static void
 print_outcome(const tti_printer *p)
 {
@@ -165,10 +157,10 @@ print_outcome(const tti_printer *p)
     char line[900] = ": ", number[40];
     if (run->stop_reason != NULL && run->stop_reason[0] != '\0')
         append(line, sizeof line, "%.400s; ", run->stop_reason);
-    if (isnan(latest_loss(r)))
+    if (isnan(tti_report_last_loss(r)))
         append(line, sizeof line, "loss not measured");
     else
-        append(line, sizeof line, "loss %.4g", latest_loss(r));
+        append(line, sizeof line, "loss %.4g", tti_report_last_loss(r));
     if (isfinite(run->target_loss))
         append(line, sizeof line, " (target %.4g)", run->target_loss);
     append(line, sizeof line, " after %s", tti_format_time(r->elapsed_s, number, sizeof number));

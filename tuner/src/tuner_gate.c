@@ -287,7 +287,7 @@ settle(const tt_tuner *t, const tti_frame *f, const contest *c, tti_choice *out)
                        tti_tuner_seconds(near->ei_s, a, sizeof a),
                        tti_tuner_seconds(near->cost_s, b, sizeof b));
     else
-        (void)snprintf(text, sizeof text, "no setting is left to try");
+        (void)snprintf(text, sizeof text, "no untried setting looks better");
     if (f->best != f->from) {
         out->decision = TT_TUNER_MOVE;
         out->outlook = tti_tuner_outlook(t, f, &t->tried[f->from], f->from);

@@ -243,8 +243,8 @@ too_slow(const tt_tuner *t, const tt_est_window *w, double *seen)
     double benefit = exp(fmax(rate - t->ref_rate, 0) + 1.96 * sqrt(sd * sd + sd_ref * sd_ref));
     double bound = lower_bound(t, w);
     int timed = isfinite(w->seconds_per_iteration) && w->kept >= (s->workers + 2) * s->merged;
-    *seen = timed ? w->seconds_per_iteration : bound;
-    return fmax(*seen, bound) > ABANDON_RATIO * benefit * t->ref_t;
+    *seen = timed ? fmax(w->seconds_per_iteration, bound) : bound;
+    return *seen > ABANDON_RATIO * benefit * t->ref_t;
 }
 
 static tt_status
