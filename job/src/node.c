@@ -99,20 +99,30 @@ tti_node_adopt(tti_node *node)
         tt_event_signal(&node->rt->bell);
 }
 
+static int
+must_rest(const tti_node *node)
+{
+    const tti_runtime *rt = node->rt;
+    if (tt_load_acquire(&rt->pause)) // released in tti_runtime_pause
+        return 1;
+    uint32_t hold = tt_load_acquire(&rt->hold_round); // released in tti_runtime_hold
+    return hold != UINT32_MAX && tti_worker_next_round(node) >= hold;
+}
+
 void
 tti_node_rest(tti_node *node)
 {
     tti_runtime *rt = node->rt;
-    if (!tt_load_acquire(&rt->pause)) // released in tti_runtime_pause
+    if (!must_rest(node))
         return;
     uint64_t begin = tt_clock_now(&rt->clock);
     tt_store_release(&node->paused, 1); // acquired in tti_runtime_pause
     tt_event_signal(&rt->bell);
-    while (tt_load_acquire(&rt->pause) && !tti_stopping(rt)) {
+    while (must_rest(node) && !tti_stopping(rt)) {
         uint32_t seen = tt_event_read(&rt->resume);
         if (node->server != NULL)
             tti_node_serve(node, 1000000);
-        else if (tt_load_acquire(&rt->pause))
+        else if (must_rest(node))
             (void)tt_event_wait(&rt->resume, seen, 0, 10000000);
     }
     tt_store_release(&node->paused, 0);

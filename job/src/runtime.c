@@ -90,10 +90,12 @@ first_generation(tti_runtime *rt, const tt_setting *start, tt_error *err)
 }
 
 static tt_status
-open_parts(tti_runtime *rt, const tt_setting *start, tt_error *err)
+open_parts(tti_runtime *rt, const tt_setting *start, const tti_restore *restore, tt_error *err)
 {
     const tt_job *job = rt->job;
     TT_TRY(first_generation(rt, start, err));
+    if (restore != NULL)
+        rt->newest->view->generation = restore->generation;
     TT_TRY(tt_ledger_open(job->shards, rt->node_count, &rt->ledger, err));
     if (job->spec.driver == TTI_DRIVER_MESSAGES)
         TT_TRY(tt_mesh_open(rt->node_count + 1, &rt->mesh, err));
@@ -111,16 +113,21 @@ open_parts(tti_runtime *rt, const tt_setting *start, tt_error *err)
         tt_mem_free(owner);
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
     }
+    tt_status status = restore != NULL ? tti_runtime_load(rt, restore, err) : TT_OK;
     (void)tt_ledger_plan(rt->ledger, rt->newest->view->is_worker, owner);
     (void)tt_ledger_assign(rt->ledger, owner);
     tt_mem_free(owner);
     if (rt->store != NULL)
         tt_ps_store_adopt(rt->store, rt->newest->view);
-    return TT_OK;
+    return status;
 }
 
 tt_status
-tti_runtime_open(const tt_job *job, const tt_setting *start, tti_runtime **out, tt_error *err)
+tti_runtime_open(const tt_job *job,
+                 const tt_setting *start,
+                 const tti_restore *restore,
+                 tti_runtime **out,
+                 tt_error *err)
 {
     *out = NULL;
     tti_runtime *rt = tt_mem_zalloc_vector(1, sizeof *rt);
@@ -130,9 +137,9 @@ tti_runtime_open(const tt_job *job, const tt_setting *start, tti_runtime **out, 
     rt->clock = tt_clock_monotonic();
     rt->node_count = job->node_count;
     rt->example_limit = UINT64_MAX;
-    rt->round_limit = UINT32_MAX;
+    rt->round_limit = rt->hold_round = UINT32_MAX;
     (void)pthread_mutex_init(&rt->orphans_lock, NULL);
-    tt_status status = open_parts(rt, start, err);
+    tt_status status = open_parts(rt, start, restore, err);
     if (status != TT_OK) {
         tti_runtime_close(rt);
         return status;
@@ -144,7 +151,7 @@ tti_runtime_open(const tt_job *job, const tt_setting *start, tti_runtime **out, 
 tt_status
 tti_runtime_start(tti_runtime *rt, tt_error *err)
 {
-    rt->start_ns = tt_clock_now(&rt->clock);
+    rt->start_ns = tt_clock_now(&rt->clock) - rt->elapsed_ns;
     for (uint32_t n = 0; n < rt->node_count; n++) {
         char name[24];
         (void)snprintf(name, sizeof name, "tt-node-%u", n);
@@ -267,24 +274,30 @@ all_at_rest(const tti_runtime *rt)
 }
 
 int
-tti_runtime_pause(tti_runtime *rt)
+tti_runtime_await_rest(tti_runtime *rt)
 {
-    tt_store_release(&rt->pause, 1); // acquired in tti_node_rest
-    tt_store_release(&rt->interrupt, 1);
-    tti_runtime_wake_all(rt);
     uint64_t deadline = tt_clock_now(&rt->clock) + 60000000000u;
     while (!all_at_rest(rt)) {
         uint32_t seen = tt_event_read(&rt->bell);
         if (all_at_rest(rt))
             break;
         (void)tt_event_wait(&rt->bell, seen, 0, 1000000);
-        if (tt_clock_now(&rt->clock) >
-            deadline) { // an iteration of more than a minute: go on without
-            tti_runtime_resume(rt);
+        if (tt_clock_now(&rt->clock) > deadline) // an iteration of more than a minute
             return 0;
-        }
     }
     return 1;
+}
+
+int
+tti_runtime_pause(tti_runtime *rt)
+{
+    tt_store_release(&rt->pause, 1); // acquired in tti_node_rest
+    tt_store_release(&rt->interrupt, 1);
+    tti_runtime_wake_all(rt);
+    if (tti_runtime_await_rest(rt))
+        return 1;
+    tti_runtime_resume(rt); // go on without
+    return 0;
 }
 
 void

@@ -129,7 +129,8 @@ typedef struct tti_runtime {
     // BSP: odd while the master chooses the round of a new generation; nobody begins a round then
     // (seq)
     uint32_t gate;
-    uint64_t start_ns;
+    uint32_t hold_round;           // BSP: workers rest before they begin it; release
+    uint64_t start_ns, elapsed_ns; // elapsed: on the job's clock when it starts
     // rows that were prepared by nodes which then became servers, to be trained by others
     pthread_mutex_t orphans_lock;
     uint32_t *orphans; // guarded by orphans_lock
@@ -138,9 +139,19 @@ typedef struct tti_runtime {
     tt_event bell;          // for the master: something is worth a look
 } tti_runtime;
 
+// A saved runtime to go on from.
+typedef struct tti_restore {
+    const uint8_t *bytes; // as tti_runtime_save wrote them
+    size_t count;
+    double elapsed_s;    // on the job's clock
+    uint32_t generation; // the first one's number
+} tti_restore;
+
 // runtime.c
+// restore: what tti_runtime_save wrote, with when; NULL: from the beginning.
 TT_NODISCARD tt_status tti_runtime_open(const tt_job *job,
                                         const tt_setting *start,
+                                        const tti_restore *restore,
                                         tti_runtime **out,
                                         tt_error *err);
 tt_status tti_runtime_start(tti_runtime *rt, tt_error *err);
@@ -154,6 +165,8 @@ void tti_runtime_collect(tti_runtime *rt);
 void tti_runtime_wake_all(tti_runtime *rt);
 // Every worker at rest; true when so within the time.
 int tti_runtime_pause(tti_runtime *rt);
+// True when they all are within the time.
+int tti_runtime_await_rest(tti_runtime *rt);
 void tti_runtime_resume(tti_runtime *rt);
 void tti_runtime_stop(tti_runtime *rt);
 void tti_runtime_close(tti_runtime *rt);
@@ -164,6 +177,18 @@ void tti_runtime_bytes(const tti_runtime *rt, uint64_t *carried, uint64_t *drain
 // The whole model as it would be saved, [table rows][width]. Training goes on meanwhile unless
 // paused.
 void tti_runtime_read_model(tti_runtime *rt, float *out);
+
+// runtime_state.c: everything but the nodes' threads, as bytes. Data position, rows taken and not
+// trained, parameters with optimiser state.
+// Every worker at rest, nothing half done, and under BSP all in front of the same round; true when
+// so within the time. No partition may be on its way. Ended by tti_runtime_go_on.
+int tti_runtime_hold(tti_runtime *rt);
+void tti_runtime_go_on(tti_runtime *rt);
+// While held, or stopped. Faults are in the archive's status.
+void tti_runtime_save(tti_runtime *rt, tt_archive *out);
+uint64_t tti_runtime_save_bytes(const tti_runtime *rt);
+// Of a runtime whose parts were just opened. errors TT_CORRUPT, TT_INVALID another model; TT_NOMEM
+TT_NODISCARD tt_status tti_runtime_load(tti_runtime *rt, const tti_restore *restore, tt_error *err);
 
 // node.c
 void *tti_node_main(void *self);
@@ -181,6 +206,8 @@ const void *tti_node_extension(const tt_knob_host *host, const char *name);
 // worker.c
 TT_NODISCARD tt_status tti_worker_open(tti_node *node, tt_error *err);
 void tti_worker_close(tti_node *node);
+// The rows of the batch prepared in `slot`.
+uint32_t *tti_worker_rows(const tti_node *node, uint32_t slot);
 // One iteration (or one merged push). 0: nothing to do any more. [node]
 int tti_worker_iterate(tti_node *node);
 // Gives away what was prepared: the node becomes a server.

@@ -121,7 +121,7 @@ tti_training_open(tti_training *tr,
     if (tr->drained == NULL || tr->model == NULL || tr->good_model == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for a copy of the model");
     TT_TRY(open_estimator(tr, err));
-    TT_TRY(tti_runtime_open(job, &tr->setting, &tr->rt, err));
+    TT_TRY(tti_runtime_open(job, &tr->setting, NULL, &tr->rt, err));
     if (job->script_count == 0 || !tuned)
         TT_TRY(tti_training_open_tuner(tr, err));
     return TT_OK;

@@ -28,8 +28,8 @@ rows_max(const tt_job *job)
     return (uint32_t)job->spec.batch_size * aggregation_max(job);
 }
 
-static uint32_t *
-rows_of(const tti_node *node, uint32_t slot)
+uint32_t *
+tti_worker_rows(const tti_node *node, uint32_t slot)
 {
     return node->rows + (size_t)slot * rows_max(node->rt->job);
 }
@@ -98,7 +98,7 @@ prepare(tti_node *node)
 {
     uint32_t slot = (node->batch_head + node->batch_count) % TTI_BATCHES_MAX;
     TT_ASSERT(node->batch_count < TTI_BATCHES_MAX);
-    uint32_t *rows = rows_of(node, slot);
+    uint32_t *rows = tti_worker_rows(node, slot);
     uint32_t count = choose_rows(node, slot, rows);
     if (count == 0)
         return 0;
@@ -343,7 +343,8 @@ leave_to_others(tti_node *node)
     for (; node->batch_count > 0; node->batch_count--) {
         uint32_t slot = node->batch_head, count = tt_batch_rows(node->batches[slot]);
         TT_ASSERT(rt->orphan_count + count <= rt->orphan_capacity); // sized for all nodes' batches
-        memcpy(rt->orphans + rt->orphan_count, rows_of(node, slot), count * sizeof *rt->orphans);
+        memcpy(rt->orphans + rt->orphan_count, tti_worker_rows(node, slot),
+               count * sizeof *rt->orphans);
         rt->orphan_count += count;
         node->batch_head = (slot + 1) % TTI_BATCHES_MAX;
     }

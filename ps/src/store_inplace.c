@@ -1,6 +1,7 @@
 // The in-place store: workers of one process touch the table directly. Dense tables without locks
 // (Hogwild), sparse ones with a lock a partition; SSP and BSP waits as servers would impose them.
 #include "server_core.h"
+#include "table_state.h"
 #include <string.h>
 
 struct tt_ps_store {
@@ -409,4 +410,33 @@ tt_ps_store_end(tt_ps_store *store, uint32_t worker)
         return;
     tt_store_release(&store->clock[worker], UINT32_MAX); // acquired in store_clock
     tt_event_signal(&store->progress);
+}
+
+// ---- the state at rest ------------------------------------------------------------------------
+
+uint64_t
+tt_ps_store_save_bytes(const tt_ps_store *store)
+{
+    uint64_t bytes = sizeof(uint64_t);
+    for (uint32_t p = 0; p < store->table.partition_count; p++)
+        bytes += tti_partition_save_bytes(store->partitions[p]);
+    return bytes;
+}
+
+void
+tt_ps_store_save(tt_ps_store *store, tt_archive *out)
+{
+    uint64_t count = store->table.partition_count;
+    TT_ARCHIVE(out, count);
+    for (uint32_t p = 0; p < store->table.partition_count; p++)
+        tti_partition_save(store->partitions[p], tt_load_acquire(&store->round), out);
+}
+
+tt_status
+tt_ps_store_load(tt_ps_store *store, const tt_ps_state *state)
+{
+    for (uint32_t p = 0; p < store->table.partition_count; p++)
+        TT_TRY(tti_partition_load(store->partitions[p], state));
+    tt_store_release(&store->round, tt_ps_state_round(state)); // acquired in store_clock
+    return TT_OK;
 }

@@ -334,3 +334,57 @@ tt_ledger_plan(tt_ledger *ledger, const uint8_t *is_worker, uint16_t *owner_out)
     unlock(ledger);
     return moved;
 }
+
+// ---- the state at rest ------------------------------------------------------------------------
+
+void
+tt_ledger_save(tt_ledger *ledger, tt_archive *out)
+{
+    lock(ledger);
+    tt_archive_tag(out, ledger->shards->shard_count);
+    tt_archive_tag(out, ledger->shards->row_count);
+    TT_ARCHIVE(out, ledger->taken);
+    TT_ARCHIVE(out, ledger->stolen);
+    for (uint32_t shard = 0; shard < ledger->shards->shard_count; shard++) {
+        TT_ARCHIVE(out, ledger->entry[shard].epoch);
+        TT_ARCHIVE(out, ledger->entry[shard].cursor);
+    }
+    unlock(ledger);
+}
+
+// The slowest epoch and how many shards are in it. False when no ledger can be in such a state.
+static int
+settle_epochs(tt_ledger *ledger)
+{
+    uint32_t count = ledger->shards->shard_count;
+    ledger->epoch = UINT64_MAX;
+    ledger->unfinished = 0;
+    for (uint32_t shard = 0; shard < count; shard++)
+        ledger->epoch = TT_MIN(ledger->epoch, ledger->entry[shard].epoch);
+    for (uint32_t shard = 0; shard < count; shard++) {
+        const struct entry *entry = &ledger->entry[shard];
+        if (entry->cursor >= tt_shards_size(ledger->shards, shard))
+            return 0;
+        ledger->unfinished += entry->epoch == ledger->epoch;
+    }
+    return 1;
+}
+
+tt_status
+tt_ledger_load(tt_ledger *ledger, tt_archive *in)
+{
+    lock(ledger);
+    tt_archive_tag(in, ledger->shards->shard_count);
+    tt_archive_tag(in, ledger->shards->row_count);
+    TT_ARCHIVE(in, ledger->taken);
+    TT_ARCHIVE(in, ledger->stolen);
+    for (uint32_t shard = 0; shard < ledger->shards->shard_count; shard++) {
+        TT_ARCHIVE(in, ledger->entry[shard].epoch);
+        TT_ARCHIVE(in, ledger->entry[shard].cursor);
+    }
+    int sound = settle_epochs(ledger);
+    unlock(ledger);
+    if (!sound)
+        tt_archive_damaged(in);
+    return in->status;
+}

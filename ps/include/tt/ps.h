@@ -7,7 +7,8 @@
 // in-place store at the end is the driver of its own kind: workers of one process touch the
 // partitions directly, without a message.
 //
-// Caveats: one table a job. A partition has one owner; replicas and checkpoints are not here yet.
+// Caveats: one table a job. A partition has one owner; replicas are not here yet. The state at rest
+// as bytes, for checkpoints, is in tt/ps_state.h.
 // The protocol, field by field, is in ps/README.md.
 #ifndef TT_PS_H
 #define TT_PS_H
@@ -15,6 +16,7 @@
 #include "tt/comm.h"
 #include "tt/core.h"
 #include "tt/core_vec.h"
+#include "tt/ps_state.h"
 
 enum { TT_PS_NODES_MAX = 64, TT_PS_SLICES_MAX = 256 };
 

@@ -8,6 +8,7 @@
 #ifndef TT_WORKLOADS_SHARDS_H
 #define TT_WORKLOADS_SHARDS_H
 
+#include "tt/core_archive.h"
 #include "tt/workloads_data.h"
 
 // ---- Shards: immutable once open, shared by all threads ----
@@ -135,5 +136,12 @@ void tt_ledger_release(tt_ledger *ledger, uint32_t node);
 tt_ledger_stats tt_ledger_read(tt_ledger *ledger);
 uint64_t tt_ledger_examples(tt_ledger *ledger);
 double tt_ledger_epochs(tt_ledger *ledger);
+
+// Positions in all shards, for a checkpoint: who owns and leases what is not part of it. Load into
+// a ledger just opened over the same shards, then assign. Rows that were taken and not yet trained
+// are the caller's to remember. errors TT_CORRUPT also: of other shards; TT_NOMEM is in the
+// archive. thread [any]
+void tt_ledger_save(tt_ledger *ledger, tt_archive *out);
+TT_NODISCARD tt_status tt_ledger_load(tt_ledger *ledger, tt_archive *in);
 
 #endif

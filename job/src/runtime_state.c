@@ -1,0 +1,192 @@
+// The runtime as bytes and back: where the workers are in the data, what they took and have not
+// trained, the parameters. Between the two lies a checkpoint, or a restart under another setting.
+#include "runtime.h"
+#include <string.h>
+
+enum { STATE_VERSION = 1 };
+
+static int
+is_bsp(const tti_runtime *rt)
+{
+    return rt->job->table.consistency == TT_PS_BSP;
+}
+
+// ---- coming to rest ---------------------------------------------------------------------------
+
+// Nobody begins a round while the gate is closed: the first that nobody has begun is where all
+// stop.
+static void
+hold_at_next_round(tti_runtime *rt)
+{
+    uint32_t round = 0;
+    (void)tt_add_seq(&rt->gate, 1u); // see may_begin_round
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        if (tt_load_relaxed(&rt->nodes[n].working_seen))
+            round = TT_MAX(round, tt_load_seq(&rt->nodes[n].round_begun) + 1);
+    tt_store_release(&rt->hold_round, round); // acquired in must_rest
+    (void)tt_add_seq(&rt->gate, 1u);
+}
+
+int
+tti_runtime_hold(tti_runtime *rt)
+{
+    if (!is_bsp(rt))
+        return tti_runtime_pause(rt);
+    hold_at_next_round(rt);
+    tti_runtime_wake_all(rt);
+    if (tti_runtime_await_rest(rt))
+        return 1;
+    tti_runtime_go_on(rt);
+    return 0;
+}
+
+void
+tti_runtime_go_on(tti_runtime *rt)
+{
+    tt_store_release(&rt->hold_round, UINT32_MAX); // acquired in must_rest
+    tti_runtime_resume(rt);
+}
+
+// ---- saving -----------------------------------------------------------------------------------
+
+static uint64_t
+prepared_rows(const tti_node *node)
+{
+    uint64_t rows = 0;
+    for (uint32_t i = 0; i < node->batch_count; i++)
+        rows += tt_batch_rows(node->batches[(node->batch_head + i) % TTI_BATCHES_MAX]);
+    return rows;
+}
+
+// Rows that were taken from the ledger and not trained: prepared batches, and what nodes that
+// became servers left behind. Under BSP batches are prepared again from the round's number.
+static void
+save_untrained(tti_runtime *rt, tt_archive *out)
+{
+    pthread_mutex_lock(&rt->orphans_lock);
+    uint64_t count = rt->orphan_count;
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        count += is_bsp(rt) ? 0 : prepared_rows(&rt->nodes[n]);
+    TT_ARCHIVE(out, count);
+    tt_archive_field(out, rt->orphans, rt->orphan_count * sizeof *rt->orphans);
+    for (uint32_t n = 0; n < rt->node_count && !is_bsp(rt); n++) {
+        const tti_node *node = &rt->nodes[n];
+        for (uint32_t i = 0; i < node->batch_count; i++) {
+            uint32_t slot = (node->batch_head + i) % TTI_BATCHES_MAX;
+            tt_archive_field(out, tti_worker_rows(node, slot),
+                             tt_batch_rows(node->batches[slot]) * sizeof(uint32_t));
+        }
+    }
+    pthread_mutex_unlock(&rt->orphans_lock);
+}
+
+static void
+save_table(tti_runtime *rt, tt_archive *out)
+{
+    uint64_t count = 0, bytes;
+    if (rt->store != NULL) {
+        tt_ps_store_save(rt->store, out);
+        return;
+    }
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        count += tt_ps_server_save_count(rt->nodes[n].server, &bytes);
+    TT_ARCHIVE(out, count);
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        tt_ps_server_save(rt->nodes[n].server, out);
+}
+
+uint64_t
+tti_runtime_save_bytes(const tti_runtime *rt)
+{
+    uint64_t bytes = 4096 + 16 * (uint64_t)tt_shards_count(rt->job->shards), part;
+    if (rt->store != NULL)
+        return bytes + tt_ps_store_save_bytes(rt->store);
+    for (uint32_t n = 0; n < rt->node_count; n++) {
+        (void)tt_ps_server_save_count(rt->nodes[n].server, &part);
+        bytes += part;
+    }
+    return bytes;
+}
+
+void
+tti_runtime_save(tti_runtime *rt, tt_archive *out)
+{
+    uint64_t applied = tt_load_relaxed(&rt->applied);
+    uint64_t trained = tt_load_relaxed(&rt->examples_trained);
+    // The number of slices is the job's and does not change.
+    uint64_t iterations = is_bsp(rt) ? applied / (uint64_t)rt->job->spec.slices : applied;
+    tt_archive_tag(out, STATE_VERSION);
+    TT_ARCHIVE(out, iterations);
+    TT_ARCHIVE(out, trained);
+    tt_ledger_save(rt->ledger, out);
+    save_untrained(rt, out);
+    save_table(rt, out);
+}
+
+// ---- restoring --------------------------------------------------------------------------------
+
+static tt_status
+damaged(tt_error *err)
+{
+    return tt_error_set(err, TT_CORRUPT, NULL, NULL, "the position in the data is damaged");
+}
+
+static tt_status
+load_untrained(tti_runtime *rt, tt_archive *in, tt_error *err)
+{
+    uint64_t count = 0;
+    TT_ARCHIVE(in, count);
+    const uint8_t *rows = NULL;
+    if (in->status == TT_OK && count < SIZE_MAX / sizeof *rt->orphans)
+        rows = tt_archive_borrow(in, (size_t)count * sizeof *rt->orphans);
+    if (rows == NULL)
+        return damaged(err);
+    uint32_t *grown =
+        tt_mem_realloc(rt->orphans, (rt->orphan_capacity + count) * sizeof *rt->orphans);
+    if (grown == NULL)
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
+    rt->orphans = grown;
+    rt->orphan_capacity += count;
+    memcpy(rt->orphans, rows, count * sizeof *rt->orphans);
+    for (uint64_t i = 0; i < count; i++)
+        if (rt->orphans[i] >= rt->job->train->row_count)
+            return damaged(err);
+    rt->orphan_count = count;
+    rt->orphans_there = count > 0;
+    return TT_OK;
+}
+
+static tt_status
+load_table(tti_runtime *rt, tt_archive *in, tt_error *err)
+{
+    tt_ps_state *state;
+    TT_TRY(tt_ps_state_open(&rt->job->table, in, &state, err));
+    tt_status status = TT_OK;
+    if (rt->store != NULL)
+        status = tt_ps_store_load(rt->store, state);
+    for (uint32_t n = 0; rt->store == NULL && status == TT_OK && n < rt->node_count; n++)
+        status = tt_ps_server_load(rt->nodes[n].server, state);
+    if (is_bsp(rt)) // where all workers begin
+        rt->newest->view->effective_round = tt_ps_state_round(state);
+    tt_ps_state_close(state);
+    return status == TT_OK
+               ? TT_OK
+               : tt_error_set(err, status, NULL, NULL, "no memory to restore the parameters");
+}
+
+tt_status
+tti_runtime_load(tti_runtime *rt, const tti_restore *restore, tt_error *err)
+{
+    tt_archive in;
+    uint64_t iterations = 0;
+    tt_archive_read(&in, restore->bytes, restore->count);
+    tt_archive_tag(&in, STATE_VERSION);
+    TT_ARCHIVE(&in, iterations);
+    TT_ARCHIVE(&in, rt->examples_trained);
+    if (in.status != TT_OK || tt_ledger_load(rt->ledger, &in) != TT_OK)
+        return damaged(err);
+    rt->applied = is_bsp(rt) ? iterations * (uint64_t)rt->job->spec.slices : iterations;
+    rt->elapsed_ns = (uint64_t)(restore->elapsed_s * 1e9);
+    TT_TRY(load_untrained(rt, &in, err));
+    return load_table(rt, &in, err);
+}
