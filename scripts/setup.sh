@@ -6,7 +6,7 @@ tt_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # What a build and the tests need, and the data of configs/quickstart.yaml. (libc6-dev: gcc only recommends it.)
 tt_build_packages=(
     gcc libc6-dev make cmake pkg-config
-    libyaml-dev libsqlite3-dev zlib1g-dev liblzma-dev libzstd-dev libgsl-dev libjansson-dev
+    libyaml-dev libsqlite3-dev zlib1g-dev liblzma-dev libzstd-dev libxxhash-dev libgsl-dev libjansson-dev
     liblapacke-dev libopenblas-dev libcmocka-dev
     dataset-fashion-mnist
 )

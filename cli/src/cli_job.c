@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { LIST_MAX = 256 };
@@ -12,9 +13,28 @@ enum { LIST_MAX = 256 };
 typedef struct job_arguments {
     const char *files[LIST_MAX], *overrides[LIST_MAX];
     tt_job_source source;
-    const char *runs_dir;
+    const char *runs_dir, *resume;
+    char resume_dir[512], resume_file[560];
     int json, quiet, verbose;
 } job_arguments;
+
+// RUN is a directory, or a name below the runs. Without a job file the run's own is taken.
+static void
+find_resumed(job_arguments *out)
+{
+    struct stat info;
+    size_t length = strlen(out->resume);
+    while (length > 1 && out->resume[length - 1] == '/')
+        length--;
+    if (stat(out->resume, &info) == 0)
+        (void)snprintf(out->resume_dir, sizeof out->resume_dir, "%.*s", (int)length, out->resume);
+    else
+        (void)snprintf(out->resume_dir, sizeof out->resume_dir, "%.250s/%.250s",
+                       out->runs_dir != NULL ? out->runs_dir : "runs", out->resume);
+    (void)snprintf(out->resume_file, sizeof out->resume_file, "%s/job.yaml", out->resume_dir);
+    if (out->source.file_count == 0)
+        out->files[out->source.file_count++] = out->resume_file;
+}
 
 static int
 parse(const char *command, int argc, char **argv, job_arguments *out)
@@ -23,7 +43,8 @@ parse(const char *command, int argc, char **argv, job_arguments *out)
     memset(out, 0, sizeof *out);
     for (int i = 0; i < argc; i++) {
         const char *word = argv[i];
-        int wants_value = strcmp(word, "--set") == 0 || (runs && strcmp(word, "--runs") == 0);
+        int wants_value = strcmp(word, "--set") == 0 ||
+                          (runs && (strcmp(word, "--runs") == 0 || strcmp(word, "--resume") == 0));
         if (wants_value && i + 1 == argc)
             return tti_cli_bad_usage(command, "%s needs a value", word);
         if (out->source.override_count == LIST_MAX || out->source.file_count == LIST_MAX)
@@ -34,6 +55,8 @@ parse(const char *command, int argc, char **argv, job_arguments *out)
             out->overrides[out->source.override_count++] = word + 6;
         else if (runs && strcmp(word, "--runs") == 0)
             out->runs_dir = argv[++i];
+        else if (runs && strcmp(word, "--resume") == 0)
+            out->resume = argv[++i];
         else if (strcmp(word, "--json") == 0)
             out->json = 1;
         else if (runs && (strcmp(word, "-q") == 0 || strcmp(word, "--quiet") == 0))
@@ -47,6 +70,8 @@ parse(const char *command, int argc, char **argv, job_arguments *out)
     }
     if (out->runs_dir != NULL && out->runs_dir[0] == '\0')
         return tti_cli_bad_usage(command, "--runs needs a directory");
+    if (out->resume != NULL)
+        find_resumed(out);
     if (out->source.file_count == 0)
         return tti_cli_bad_usage(command, "which job? name its YAML file");
     out->source.files = out->files;
@@ -170,6 +195,7 @@ tti_cli_run(int argc, char **argv)
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
     tt_job_run_options options = {.runs_dir = arguments.runs_dir,
+                                  .resume = arguments.resume != NULL ? arguments.resume_dir : NULL,
                                   .progress = !arguments.quiet && isatty(STDERR_FILENO),
                                   .events = !arguments.quiet};
     tt_status status = tt_job_run(job, &options, &result, &err);
@@ -179,6 +205,8 @@ tti_cli_run(int argc, char **argv)
         print_result(&result);
     tt_job_close(job);
     int flushed = tti_cli_flush();
+    if (status != TT_OK && strstr(err.what, "errors in the configuration") != NULL)
+        return tti_cli_exit_code(status); // they were all printed already
     if (status != TT_OK)
         return tti_cli_fail(&err);
     return result.outcome == TT_JOB_INTERRUPTED ? 130 : flushed;

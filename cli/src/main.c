@@ -10,6 +10,7 @@
 const tti_command tti_commands[] = {
     {"run", "train a model, tuning while it trains",
      "usage: trimtab run JOB.yaml [MORE.yaml ...] [--set a.b=c ...] [options]\n"
+     "       trimtab run --resume RUN [--set a.b=c ...] [options]\n"
      "\n"
      "Trains the model that the job file describes. Later files are laid over earlier ones.\n"
      "Progress goes to standard error, results to standard output and into runs/ID.\n"
@@ -17,10 +18,14 @@ const tti_command tti_commands[] = {
      "  --set a.b=c    override one key, for instance --set optimizer.learning_rate=0.05\n"
      "  --runs DIR     where the run directory is made (default: run.dir of the job, ./runs)\n"
      "  --json         print one JSON object about the finished run on standard output\n"
+     "  --resume RUN   go on with a run (its directory, or its name below --runs) from its newest\n"
+     "                 checkpoint; keys that do not change the training may be changed by --set\n"
      "  -q, --quiet    no progress and no events\n"
      "  -v, --verbose  more events\n"
      "\n"
-     "Ctrl-C finishes the iteration, saves model and report and exits with 130; a second one\n"
+     "Ctrl-C finishes the iteration, saves model, checkpoint and report and exits with 130; a "
+     "second\n"
+     "one\n"
      "stops at once. Exit code 0: done; 1: the job failed; 2: the input is wrong.\n"
      "\n"
      "example: trimtab run configs/quickstart.yaml --set cluster.nodes=4\n",

@@ -247,3 +247,16 @@ tt_config_write_resolved(tt_config *cfg,
                             "cannot write the resolved configuration: %s", tt_errno_text(errno));
     return TT_OK;
 }
+
+const char *
+tt_config_value_text(tt_config *cfg, const tt_config_key *key, const void *values)
+{
+    const char *field = (const char *)values + key->offset;
+    if (key->kind == TT_CONFIG_NODE)
+        return NULL;
+    int countable =
+        key->kind == TT_CONFIG_BOOL || key->kind == TT_CONFIG_INT || key->kind == TT_CONFIG_BYTES;
+    if (tti_config_is_absent(key, field) && !countable)
+        return "";
+    return tti_config_format_value(cfg, key, field);
+}

@@ -140,17 +140,22 @@ connect_store(tt_store *store, int flags, tt_error *err)
 }
 
 static tt_status
-set_up(tt_store *store, tt_error *err)
+write_schema(tt_store *store, tt_error *err)
 {
-    TT_TRY(connect_store(store, SQLITE_OPEN_READWRITE, err));
     char sql[160];
+    TT_TRY(connect_store(store, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err));
     (void)snprintf(sql, sizeof sql, "PRAGMA application_id = %d; PRAGMA user_version = %d;",
                    (int)APPLICATION_ID, (int)TT_STORE_SCHEMA_VERSION);
-    TT_TRY(tti_store_exec(store, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;", err));
     TT_TRY(tti_store_exec(store, "BEGIN", err));
     TT_TRY(tti_store_exec(store, sql, err));
     TT_TRY(tti_store_exec(store, schema, err));
     return tti_store_exec(store, "COMMIT", err);
+}
+
+static tt_status
+set_journal(tt_store *store, tt_error *err)
+{
+    return tti_store_exec(store, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;", err);
 }
 
 static void
@@ -165,25 +170,58 @@ unlink_all(const char *path)
     }
 }
 
+// The store with its tables and nothing in them, at `path`.
+static tt_status
+make_empty(const char *path, tt_error *err)
+{
+    tt_store *store;
+    unlink_all(path); // what a killed process left
+    TT_TRY(new_store(path, 1, &store, err));
+    tt_status status = write_schema(store, err);
+    release(store);
+    return status;
+}
+
+static tt_status
+cannot_make(const char *path, int cause, tt_error *err)
+{
+    if (cause == EEXIST)
+        return tt_error_set(err, TT_EXISTS, path, "give the run another name or directory",
+                            "there is a run store already");
+    return tt_error_set(err, TT_IO, path, "check that its directory exists and you may write in it",
+                        "cannot make the run store: %s", tt_errno_text(cause));
+}
+
+// Made beside its place and linked there: whoever is killed meanwhile leaves a whole store or none.
 tt_status
 tt_store_create(const char *path, tt_store **out, tt_error *err)
 {
     *out = NULL;
     tt_store *store;
-    TT_TRY(new_store(path, 1, &store, err));
-    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (file < 0) {
-        int cause = errno;
-        release(store);
-        if (cause == EEXIST)
-            return tt_error_set(err, TT_EXISTS, path, "give the run another name or directory",
-                                "there is a run store already");
-        return tt_error_set(err, TT_IO, path,
-                            "check that its directory exists and you may write in it",
-                            "cannot make the run store: %s", tt_errno_text(cause));
-    }
+    char beside[4096];
+    struct stat info;
+    if ((size_t)snprintf(beside, sizeof beside, "%s.new", path) >= sizeof beside)
+        return cannot_make(path, ENAMETOOLONG, err);
+    if (stat(path, &info) == 0)
+        return cannot_make(path, EEXIST, err);
+    int file = open(beside, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (file < 0)
+        return cannot_make(path, errno, err);
     (void)close(file);
-    tt_status status = set_up(store, err);
+    tt_status status = make_empty(beside, err);
+    if (status == TT_OK && link(beside, path) != 0)
+        status = cannot_make(path, errno, err);
+    unlink_all(beside);
+    if (status != TT_OK) {
+        // The place is what the reader knows.
+        if (err != NULL && strcmp(err->where, beside) == 0)
+            (void)snprintf(err->where, sizeof err->where, "%.310s", path);
+        return status;
+    }
+    TT_TRY(new_store(path, 1, &store, err));
+    status = connect_store(store, SQLITE_OPEN_READWRITE, err);
+    if (status == TT_OK)
+        status = set_journal(store, err);
     if (status != TT_OK) {
         release(store);
         unlink_all(path);
@@ -248,6 +286,36 @@ check_pages(tt_store *store, tt_error *err)
                         "the file is damaged: %s", answer);
 }
 
+static tt_status
+open_to_read(const char *path, tt_store **out, tt_error *err)
+{
+    tt_store *store;
+    TT_TRY(new_store(path, 0, &store, err));
+    tt_status status = connect_store(store, SQLITE_OPEN_READONLY, err);
+    if (status == TT_OK)
+        status = check_identity(store, err);
+    if (status == TT_OK)
+        status = check_pages(store, err);
+    if (status == TT_OK)
+        *out = store;
+    else
+        release(store);
+    return status;
+}
+
+static int
+recover(const char *path)
+{
+    tt_store *store;
+    if (new_store(path, 1, &store, NULL) != TT_OK)
+        return 0;
+    tt_status status = connect_store(store, SQLITE_OPEN_READWRITE, NULL);
+    if (status == TT_OK)
+        status = check_identity(store, NULL); // any reading rolls back
+    release(store);
+    return status == TT_OK;
+}
+
 tt_status
 tt_store_open_read(const char *path, tt_store **out, tt_error *err)
 {
@@ -261,18 +329,63 @@ tt_store_open_read(const char *path, tt_store **out, tt_error *err)
         return tt_error_set(err, TT_INVALID, path, "give the run.db inside it",
                             "this is not a file");
     tt_store *store;
-    TT_TRY(new_store(path, 0, &store, err));
-    tt_status status = connect_store(store, SQLITE_OPEN_READONLY, err);
+    tt_status status = open_to_read(path, &store, err);
+    // A process that was killed may leave a journal to be rolled back, which a reader cannot do.
+    if (status == TT_IO && recover(path))
+        status = open_to_read(path, &store, err);
+    if (status != TT_OK)
+        return status;
+    *out = store;
+    return TT_OK;
+}
+
+tt_status
+tt_store_open_again(const char *path, tt_store **out, tt_error *err)
+{
+    *out = NULL;
+    tt_store *store;
+    struct stat info;
+    if (stat(path, &info) != 0)
+        return tt_error_set(err, TT_NOTFOUND, path, NULL, "there is no run store here: %s",
+                            tt_errno_text(errno));
+    TT_TRY(new_store(path, 1, &store, err));
+    tt_status status = connect_store(store, SQLITE_OPEN_READWRITE, err);
     if (status == TT_OK)
         status = check_identity(store, err);
     if (status == TT_OK)
         status = check_pages(store, err);
+    if (status == TT_OK)
+        status = set_journal(store, err);
+    int64_t largest = 1;
+    if (status == TT_OK)
+        status = ask(store, "SELECT max(count) FROM sample", &largest, NULL, 0, err);
     if (status != TT_OK) {
         release(store);
         return status;
     }
+    while (store->block_size < largest)
+        store->block_size *= 2;
+    store->sample_rows = -1;
     *out = store;
     return TT_OK;
+}
+
+tt_status
+tt_store_forget_after(tt_store *store, double time_s, int64_t iteration, tt_error *err)
+{
+    char sql[640];
+    TT_ASSERT(store->writable && !store->in_transaction);
+    (void)snprintf(sql, sizeof sql,
+                   "BEGIN IMMEDIATE;"
+                   "DELETE FROM window WHERE end_s > %.9f;"
+                   "DELETE FROM reconfiguration WHERE start_s > %.9f;"
+                   "DELETE FROM proposal WHERE time_s > %.9f;"
+                   "DELETE FROM progress WHERE time_s > %.9f;"
+                   "DELETE FROM sample WHERE iteration_first > %" PRId64 ";"
+                   "COMMIT;",
+                   time_s, time_s, time_s, time_s, iteration);
+    store->last_iteration = iteration;
+    return tti_store_exec(store, sql, err);
 }
 
 // ---- transactions

@@ -34,6 +34,8 @@ typedef struct tti_spec {
     double momentum, beta1, beta2, l1, ftrl_beta, clip_norm;
     int nesterov;
     int64_t batch_size;
+    double checkpoint_every;
+    int64_t checkpoint_keep;
     double stop_loss, stop_objective, stop_epochs, stop_time;
     int engine, driver;
     int64_t nodes;
@@ -70,6 +72,7 @@ struct tt_job {
     tt_shards *shards;
     tt_ps_table table;
     uint32_t node_count;
+    int run_lock; // descriptor of the run directory while it is ours, or -1
 };
 
 // job_keys.c
@@ -85,6 +88,12 @@ tt_status tti_job_data(tt_job *job, tt_error *err);
 // Iterations (minibatches) in one epoch.
 double tti_job_epoch_iterations(const tt_job *job);
 uint32_t tti_job_slice_rows(const tt_job *job, uint32_t slice);
+
+// The resolved job as YAML; the text is freed with free(). errors TT_NOMEM
+TT_NODISCARD tt_status tti_job_resolved_text(const tt_job *job,
+                                             char **out,
+                                             size_t *bytes,
+                                             tt_error *err);
 
 // model_file.c: name -> float32 tensor of rows x width (or rows when width is 1), as safetensors,
 // written atomically.

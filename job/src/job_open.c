@@ -2,6 +2,7 @@
 #include "job_internal.h"
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void
 name_job(tt_job *job, const tt_job_source *source)
@@ -229,6 +230,7 @@ tt_job_open(const tt_job_source *source, FILE *errors, tt_job **out, tt_error *e
     tt_job *job = tt_mem_zalloc(1, sizeof *job);
     if (job == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for a job");
+    job->run_lock = -1;
     tt_status status = tt_config_open(&job->config, err);
     if (status == TT_OK)
         status = read_configuration(job, source, errors, err);
@@ -247,6 +249,8 @@ tt_job_close(tt_job *job)
 {
     if (job == NULL)
         return;
+    if (job->run_lock >= 0)
+        (void)close(job->run_lock);
     tt_shards_close(job->shards);
     tt_model_close(job->model);
     tt_dataset_close(job->test);

@@ -203,20 +203,42 @@ record_end(tti_training *tr, tt_store *store, const tt_job_result *result)
         tti_record_failed(tr, &err);
 }
 
+static void
+say_resumed(tti_training *tr, const tti_resume *resume)
+{
+    if (!resume->found) {
+        tti_training_event(tr, "info", "no checkpoint was written yet: the run begins again");
+        return;
+    }
+    tti_training_event(tr, "info", "resumed from the checkpoint at iteration %llu, %.1f s%s",
+                       (unsigned long long)resume->file.iteration, resume->file.time_s,
+                       resume->damaged > 0 ? " (newer ones are damaged)" : "");
+    if (resume->changes[0] != '\0')
+        tti_training_event(tr, "info", "changed: %s", resume->changes);
+    if (tr->tuner != NULL && tr->tuned && !tr->tuner_resumed)
+        tti_training_event(tr, "info",
+                           "the search space is another one now: the tuner begins anew");
+}
+
 // Trains once; result and model are filled as far as it got.
 static tt_status
 train(tt_job *job,
       const tt_job_run_options *options,
       int tuned,
       tt_store *store,
+      const tti_resume *resume,
       tt_job_result *result,
       tt_error *err)
 {
     tti_training *tr = tt_mem_zalloc(1, sizeof *tr);
     if (tr == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory to train");
-    tt_status status = tti_training_open(tr, job, options, tuned, store, err);
+    tt_status status = tti_training_open(tr, job, options, tuned, store, resume, err);
     tr->identity = result;
+    if (status == TT_OK && store != NULL)
+        status = tti_training_enable_checkpoints(tr, err);
+    if (status == TT_OK && resume != NULL)
+        say_resumed(tr, resume);
     if (status == TT_OK)
         status = tti_training_run(tr, err);
     if (tr->rt != NULL)
@@ -248,7 +270,7 @@ compare(tt_job *job, const tt_job_run_options *options, tt_store *store, tt_job_
         (void)fprintf(
             stderr, "now once more at the start setting, untuned, to see what tuning was worth\n");
     // What goes wrong here takes nothing away from the model that is saved.
-    if (train(job, &quiet, 0, NULL, &untuned, &err) != TT_OK) {
+    if (train(job, &quiet, 0, NULL, NULL, &untuned, &err) != TT_OK) {
         tt_log(TT_LOG_WARN, "no comparison, the untuned run failed: %s", err.what);
         return;
     }
@@ -270,11 +292,15 @@ tt_job_run(tt_job *job, const tt_job_run_options *options, tt_job_result *result
     tt_clock clock = tt_clock_monotonic();
     uint64_t begin = tt_clock_now(&clock);
     tti_interrupted = 0;
-    tt_status status = tti_run_begin(job, runs_dir, result, &store, err);
+    tti_resume resume = {0};
+    const tti_resume *resumed = options->resume != NULL ? &resume : NULL;
+    tt_status status = resumed != NULL
+                           ? tti_run_continue(job, options->resume, &resume, result, &store, err)
+                           : tti_run_begin(job, runs_dir, result, &store, err);
     if (status == TT_OK && options->events)
         (void)fprintf(stderr, "run %s   (%s)\n", result->run_id, result->run_dir);
     if (status == TT_OK)
-        status = train(job, options, 1, store, result, err);
+        status = train(job, options, 1, store, resumed, result, err);
     if (status == TT_OK)
         status = tti_run_write_setting(job, result, err);
     if (status == TT_OK && job->spec.tuner_compare && job->spec.tuner_enabled &&
@@ -283,6 +309,7 @@ tt_job_run(tt_job *job, const tt_job_run_options *options, tt_job_result *result
     result->wall_seconds = (double)(tt_clock_now(&clock) - begin) * 1e-9;
     if (status != TT_OK)
         fail_result(result, status, err);
+    tti_resume_close(&resume);
     tt_error closing = {0};
     if (tt_store_close(store, &closing) != TT_OK)
         tt_log(TT_LOG_WARN, "the run store is not complete: %s: %s", closing.where, closing.what);

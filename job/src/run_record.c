@@ -1,8 +1,11 @@
 // Making the run directory, and the run's row in its store.
 #include "run_record.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +21,7 @@ tti_record_failed(tti_training *tr, const tt_error *err)
            err->where, err->what);
 }
 
+enum { LOCK_TRIES = 20, LOCK_PAUSE_US = 10000 };
 enum { RUNS_DIR_BYTES_MAX = 340 }; // with the run's name it fits into tt_job_result
 
 // A full or failing disk is nobody's typing error; any other place that will not do is.
@@ -69,21 +73,46 @@ make_directory(const char *runs_dir, const char *name, tt_job_result *result, tt
     return cannot_make(runs_dir, errno, err);
 }
 
-static tt_status
-write_job_file(tt_job *job, const char *run_dir, tt_error *err)
+tt_status
+tti_job_resolved_text(const tt_job *job, char **out, size_t *bytes, tt_error *err)
 {
-    char path[600];
-    (void)snprintf(path, sizeof path, "%s/job.yaml", run_dir);
-    FILE *file = fopen(path, "w");
-    if (file == NULL)
-        return cannot_write(path, errno, err);
+    *out = NULL;
+    FILE *stream = open_memstream(out, bytes);
+    if (stream == NULL)
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the resolved job");
     tt_status status = tt_config_write_resolved(job->config, tti_job_keys, tti_job_key_count,
-                                                &job->spec, file, err);
-    if (fclose(file) != 0 && status == TT_OK)
-        status = cannot_write(path, errno, err);
-    if (status != TT_OK && err != NULL && err->where[0] == '\0')
-        (void)snprintf(err->where, sizeof err->where, "%.310s", path);
+                                                &job->spec, stream, err);
+    if (fclose(stream) != 0 && status == TT_OK)
+        status = tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the resolved job");
+    if (status != TT_OK) {
+        free(*out);
+        *out = NULL;
+    }
     return status;
+}
+
+// Written beside its place and renamed: a run that is killed here can still be resumed.
+static tt_status
+write_job_file(const tt_job *job, const char *run_dir, tt_error *err)
+{
+    char path[600], beside[620], *text;
+    size_t bytes;
+    (void)snprintf(path, sizeof path, "%s/job.yaml", run_dir);
+    (void)snprintf(beside, sizeof beside, "%s.new", path);
+    TT_TRY(tti_job_resolved_text(job, &text, &bytes, err));
+    FILE *file = fopen(beside, "w");
+    int good = file != NULL && fwrite(text, 1, bytes, file) == bytes;
+    int reason = errno;
+    if (file != NULL && fclose(file) != 0 && good) {
+        good = 0;
+        reason = errno;
+    }
+    free(text);
+    if (good && rename(beside, path) == 0)
+        return TT_OK;
+    reason = good ? errno : reason;
+    (void)unlink(beside);
+    return cannot_write(path, reason, err);
 }
 
 static const char *
@@ -180,6 +209,33 @@ fill_directory(tt_job *job, tt_job_result *result, tt_store **store, tt_error *e
     return tti_run_update(*store, job, result, "running", 0, err);
 }
 
+// The run directory is ours while we hold this: a second process that resumes the run is refused,
+// and a report sees that a run's process is gone. Where a file system has no locks, nothing is
+// locked.
+static tt_status
+lock_directory(tt_job *job, const char *run_dir, tt_error *err)
+{
+    int file = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file < 0)
+        return tt_error_set(err, errno == ENOENT || errno == ENOTDIR ? TT_NOTFOUND : TT_IO, run_dir,
+                            "check the run's name; trimtab runs shows what there is",
+                            "there is no such run: %s", tt_errno_text(errno));
+    int taken = 0;
+    for (int try = 0; try < LOCK_TRIES; try++) { // a report looks for a moment
+        taken = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+        if (!taken)
+            break;
+        (void)usleep(LOCK_PAUSE_US);
+    }
+    if (taken) {
+        (void)close(file);
+        return tt_error_set(err, TT_BUSY, run_dir, "wait for it to end, or stop it (Ctrl-C)",
+                            "this run is going on in another process");
+    }
+    job->run_lock = file;
+    return TT_OK;
+}
+
 // A run that could not begin leaves nothing behind.
 static void
 remove_directory(tt_job_result *result, tt_store **store)
@@ -226,10 +282,93 @@ tti_run_begin(
         result->run_id[0] = result->run_dir[0] = '\0';
         return status;
     }
-    status = fill_directory(job, result, store, err);
+    status = lock_directory(job, result->run_dir, err);
+    if (status == TT_OK)
+        status = fill_directory(job, result, store, err);
     if (status != TT_OK)
         remove_directory(result, store);
     return status;
+}
+
+// A damaged store, or one of another search space, is kept under another name.
+static tt_status
+put_aside(const char *path, const char *ending, const char *why)
+{
+    static const char *const parts[] = {"", "-wal", "-shm"};
+    char from[640], to[680];
+    for (size_t i = 0; i < TT_COUNT_OF(parts); i++) {
+        (void)snprintf(from, sizeof from, "%s%s", path, parts[i]);
+        (void)snprintf(to, sizeof to, "%s.%s%s", path, ending, parts[i]);
+        if (rename(from, to) != 0 && i == 0)
+            return TT_IO;
+    }
+    tt_log(TT_LOG_WARN, "%s: %s; it is kept as run.db.%s, the report begins anew", path, why,
+           ending);
+    return TT_OK;
+}
+
+static tt_status
+open_store_again(tt_job *job,
+                 const tti_resume *resume,
+                 int same_space,
+                 tt_job_result *result,
+                 tt_store **store,
+                 tt_error *err)
+{
+    char path[600];
+    tt_error why = {0};
+    (void)snprintf(path, sizeof path, "%s/run.db", result->run_dir);
+    tt_status status = tt_store_open_again(path, store, &why);
+    if (status == TT_OK && !same_space) {
+        (void)tt_store_close(*store, NULL);
+        *store = NULL;
+        (void)put_aside(path, "before", "it is of another search space");
+        status = TT_NOTFOUND;
+    } else if (status == TT_CORRUPT || status == TT_INVALID) {
+        (void)put_aside(path, "damaged", why.what);
+        status = TT_NOTFOUND;
+    }
+    if (status == TT_NOTFOUND)
+        return fill_directory(job, result, store, err);
+    if (status != TT_OK) {
+        if (err != NULL)
+            *err = why;
+        return status;
+    }
+    TT_TRY(write_job_file(job, result->run_dir, err));
+    return tt_store_forget_after(*store, resume->file.time_s, (int64_t)resume->file.iteration, err);
+}
+
+static void
+remove_half_written(const char *run_dir)
+{
+    static const char *const names[] = {"job.yaml.new", "run.db.new", "run.db.new-journal",
+                                        "model.safetensors.new"};
+    char path[600];
+    for (size_t i = 0; i < TT_COUNT_OF(names); i++) {
+        (void)snprintf(path, sizeof path, "%.500s/%s", run_dir, names[i]);
+        (void)unlink(path);
+    }
+}
+
+tt_status
+tti_run_continue(tt_job *job,
+                 const char *run_dir,
+                 tti_resume *resume,
+                 tt_job_result *result,
+                 tt_store **store,
+                 tt_error *err)
+{
+    const char *slash = strrchr(run_dir, '/');
+    *store = NULL;
+    (void)snprintf(result->run_dir, sizeof result->run_dir, "%s", run_dir);
+    (void)snprintf(result->run_id, sizeof result->run_id, "%.150s",
+                   slash != NULL ? slash + 1 : run_dir);
+    TT_TRY(lock_directory(job, run_dir, err));
+    remove_half_written(run_dir);
+    TT_TRY(tti_resume_open(job, run_dir, resume, err));
+    int same_space = !resume->found || tti_resume_same_space(job, resume);
+    return open_store_again(job, resume, same_space, result, store, err);
 }
 
 tt_status

@@ -144,6 +144,7 @@ tti_runtime_open(const tt_job *job,
         tti_runtime_close(rt);
         return status;
     }
+    rt->start_ns = tt_clock_now(&rt->clock) - rt->elapsed_ns; // until it starts
     *out = rt;
     return TT_OK;
 }

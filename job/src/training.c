@@ -89,12 +89,75 @@ open_estimator(tti_training *tr, tt_error *err)
     return tt_estimator_open(&options, &tr->estimator, err);
 }
 
+// The setting that was in force, if it still means the same; else the start setting, and a tuner
+// that begins anew.
+static tt_status
+recall_setting(tti_training *tr, const tti_resume *resume, tt_error *err)
+{
+    tt_archive in;
+    if (tr->same_space && tr->tuner != NULL) {
+        tti_resume_section(resume, "tuner", &in);
+        tt_status status = tt_tuner_load(tr->tuner, &in, err);
+        tr->tuner_resumed = status == TT_OK;
+        if (status != TT_OK && status != TT_INVALID)
+            return status;
+    }
+    if (tr->tuner_resumed)
+        tr->setting_id = tt_tuner_current(tr->tuner, &tr->setting);
+    if (tr->tuner_resumed || (tr->same_space && tr->tuner == NULL))
+        return TT_OK;
+    tt_space_start(&tr->job->space, &tr->setting);
+    tr->setting_id = tr->recorded_settings = 0;
+    return TT_OK;
+}
+
+// Everything but the nodes' own.
+static tt_status
+recall(tti_training *tr, const tti_resume *resume, tt_error *err)
+{
+    tt_archive in;
+    const tt_job *job = tr->job;
+    tti_resume_section(resume, "training", &in);
+    tti_training_visit(tr, &in);
+    if (in.status != TT_OK)
+        return tt_error_set(err, TT_UNSUPPORTED, resume->file.path,
+                            "resume with the trimtab that wrote it",
+                            "the checkpoint was written by another version of trimtab");
+    tr->resumed_s = resume->file.time_s;
+    tr->next_script = 0;
+    while (tr->next_script < job->script_count &&
+           job->script[tr->next_script].iteration <= tr->iterations)
+        tr->next_script++;
+    tti_resume_section(resume, "estimator", &in);
+    if (tt_estimator_load(tr->estimator, &in) != TT_OK)
+        tt_log(TT_LOG_WARN, "what the estimator learned is of another build: it learns anew");
+    return recall_setting(tr, resume, err);
+}
+
+static tt_status
+open_runtime(tti_training *tr, const tti_resume *resume, tt_error *err)
+{
+    if (resume == NULL || !resume->found)
+        return tti_runtime_open(tr->job, &tr->setting, NULL, &tr->rt, err);
+    tt_archive in;
+    tti_resume_section(resume, "runtime", &in);
+    const tti_restore restore = {.bytes = in.bytes,
+                                 .count = in.count,
+                                 .elapsed_s = tr->resumed_s,
+                                 .generation = tr->first_generation};
+    tt_status status = tti_runtime_open(tr->job, &tr->setting, &restore, &tr->rt, err);
+    if (status != TT_OK && err != NULL && err->where[0] == '\0')
+        (void)snprintf(err->where, sizeof err->where, "%.300s", resume->file.path);
+    return status;
+}
+
 tt_status
 tti_training_open(tti_training *tr,
                   const tt_job *job,
                   const tt_job_run_options *options,
                   int tuned,
                   tt_store *store,
+                  const tti_resume *resume,
                   tt_error *err)
 {
     memset(tr, 0, sizeof *tr);
@@ -107,13 +170,9 @@ tti_training_open(tti_training *tr,
     tr->snapshot_gap_s = 0.25;
     tr->next_epoch_evaluation = 1;
     tt_space_start(&job->space, &tr->setting);
-    (void)tt_setting_format(&job->space, &tr->setting, NULL, tr->setting_text,
-                            sizeof tr->setting_text);
     tr->checker_host =
         (tt_knob_host){.struct_size = sizeof tr->checker_host, .get_extension = checker_extension};
     TT_TRY(tt_knob_set_open(&job->space, &tr->checker_host, &tr->checker, err));
-    TT_TRY(tt_knob_set_prepare(tr->checker, &tr->setting, err));
-    tt_knob_set_commit(tr->checker);
     size_t floats = (size_t)job->table.rows * job->table.width;
     tr->drained = tt_mem_zalloc(TTI_DRAIN_MAX, sizeof *tr->drained);
     tr->model = tt_mem_zalloc_vector(floats, sizeof(float));
@@ -121,10 +180,15 @@ tti_training_open(tti_training *tr,
     if (tr->drained == NULL || tr->model == NULL || tr->good_model == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for a copy of the model");
     TT_TRY(open_estimator(tr, err));
-    TT_TRY(tti_runtime_open(job, &tr->setting, NULL, &tr->rt, err));
     if (job->script_count == 0 || !tuned)
         TT_TRY(tti_training_open_tuner(tr, err));
-    return TT_OK;
+    if (resume != NULL && resume->found)
+        TT_TRY(recall(tr, resume, err));
+    TT_TRY(tt_knob_set_prepare(tr->checker, &tr->setting, err));
+    tt_knob_set_commit(tr->checker);
+    (void)tt_setting_format(&job->space, &tr->setting, NULL, tr->setting_text,
+                            sizeof tr->setting_text);
+    return open_runtime(tr, resume, err);
 }
 
 static void
@@ -137,18 +201,35 @@ set_limits(tti_training *tr)
     tr->rt->round_limit = rounds < 4e9 ? (uint32_t)rounds : UINT32_MAX;
 }
 
+// The run store may be a new one.
+static void
+record_known_settings(tti_training *tr)
+{
+    uint32_t known = tr->recorded_settings;
+    tr->recorded_settings = 0;
+    for (uint32_t id = 0; id < known && tt_tuner_setting(tr->tuner, id) != NULL; id++)
+        tti_training_record_setting(tr, id, tt_tuner_setting(tr->tuner, id));
+    tr->recorded_settings = known;
+}
+
 static void
 begin(tti_training *tr)
 {
     tt_error err = {0};
     if (tr->store != NULL && tt_store_begin(tr->store, &err) != TT_OK)
         tti_record_failed(tr, &err);
-    tr->next_commit_s = 1;
-    tti_training_record_setting(tr, 0, &tr->setting);
-    if (tr->tuner != NULL)
-        tt_tuner_begin(tr->tuner, 0, 1);
+    uint32_t generation = tr->rt->newest->view->generation;
+    tr->next_commit_s = tr->resumed_s + 1;
+    if (tr->tuner_resumed)
+        record_known_settings(tr);
+    tti_training_record_setting(tr, tr->setting_id, &tr->setting);
+    if (tr->tuner_resumed)
+        tt_tuner_resume(tr->tuner, tr->resumed_s, generation);
+    else if (tr->tuner != NULL)
+        tt_tuner_begin(tr->tuner, tr->resumed_s, generation);
     else
-        tt_estimator_begin(tr->estimator, 0, 1, tti_runtime_workers(tr->rt), NULL, 0);
+        tt_estimator_begin(tr->estimator, tr->setting_id, generation, tti_runtime_workers(tr->rt),
+                           NULL, 0);
 }
 
 // What is recorded goes to the disk once a second, in one batch.
@@ -176,6 +257,7 @@ turn(tti_training *tr, tt_error *err)
     TT_TRY(tti_training_check_stop(tr, err));
     if (tr->finished)
         return TT_OK;
+    tti_training_checkpoint(tr);
     if (tr->tuner != NULL)
         TT_TRY(tti_training_step_tuner(tr, err));
     else
@@ -190,12 +272,16 @@ tti_training_run(tti_training *tr, tt_error *err)
     set_limits(tr);
     begin(tr);
     tt_status status = tti_runtime_start(tr->rt, err);
+    if (tr->resumed_s > 0)
+        tr->last_round_ns = tt_clock_now(&tr->rt->clock);
     while (status == TT_OK && !tr->finished) {
         uint32_t seen = tt_event_read(&tr->rt->bell);
         status = turn(tr, err);
         if (status == TT_OK && !tr->finished)
             (void)tt_event_wait(&tr->rt->bell, seen, 0, TURN_NS);
     }
+    if (status == TT_OK)
+        tti_training_last_checkpoint(tr);
     tti_runtime_stop(tr->rt);
     tti_training_drain(tr);
     if (tr->train_seconds == 0)
@@ -211,6 +297,7 @@ tti_training_run(tti_training *tr, tt_error *err)
 void
 tti_training_close(tti_training *tr)
 {
+    tti_training_close_checkpoints(tr);
     tti_runtime_close(tr->rt);
     tt_tuner_close(tr->tuner);
     tt_estimator_close(tr->estimator);

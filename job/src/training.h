@@ -2,7 +2,9 @@
 #ifndef TTI_TRAINING_H
 #define TTI_TRAINING_H
 
+#include "job_resume.h"
 #include "runtime.h"
+#include "training_checkpoint.h"
 #include "tt/core_store.h"
 
 enum { TTI_DRAIN_MAX = 65536 };
@@ -30,6 +32,13 @@ typedef struct tti_training {
     // clock of the job: monotonic time since the start less pauses
     uint64_t paused_ns;
     double last_push_s;
+
+    // checkpoints; what a resumed training found in its own
+    tti_checkpointing checkpoint;
+    int same_space; // a setting means what it meant
+    int tuner_resumed;
+    uint32_t first_generation;
+    double resumed_s; // on the job's clock; 0: from the beginning
 
     tti_record *drained; // [TTI_DRAIN_MAX]
     uint64_t iterations; // fed to the estimator
@@ -84,6 +93,7 @@ TT_NODISCARD tt_status tti_training_open(tti_training *tr,
                                          const tt_job_run_options *options,
                                          int tuned,
                                          tt_store *store,
+                                         const tti_resume *resume,
                                          tt_error *err);
 tt_status tti_training_run(tti_training *tr, tt_error *err);
 void tti_training_close(tti_training *tr);
@@ -91,6 +101,16 @@ void tti_training_finish(tti_training *tr, tt_job_outcome outcome, const char *f
     TT_PRINTF(3, 4);
 void tti_training_event(tti_training *tr, const char *level, const char *format, ...)
     TT_PRINTF(3, 4);
+
+// training_state.c: the master's own numbers, written to or read from an archive.
+void tti_training_visit(tti_training *tr, tt_archive *archive);
+// training_checkpoint.c
+TT_NODISCARD tt_status tti_training_enable_checkpoints(tti_training *tr, tt_error *err);
+// Begins one when it is time.
+void tti_training_checkpoint(tti_training *tr);
+// The one of the end; the workers rest from there on.
+void tti_training_last_checkpoint(tti_training *tr);
+void tti_training_close_checkpoints(tti_training *tr);
 
 // training_measure.c
 void tti_training_drain(tti_training *tr);

@@ -148,6 +148,13 @@ tt_tuner_setting(const tt_tuner *tuner, uint32_t setting_id)
     return setting_id < tuner->tried_count ? &tuner->tried[setting_id].setting : NULL;
 }
 
+uint32_t
+tt_tuner_current(const tt_tuner *tuner, tt_setting *out)
+{
+    *out = tuner->tried[tuner->current].setting;
+    return tuner->current;
+}
+
 int
 tt_tuner_predict(const tt_tuner *tuner, const tt_setting *setting, double *log_mean, double *log_sd)
 {

@@ -388,6 +388,20 @@ tt_tuner_begin(tt_tuner *tuner, double now_s, uint64_t generation)
 }
 
 void
+tt_tuner_resume(tt_tuner *tuner, double now_s, uint64_t generation)
+{
+    tt_tuner *t = tuner;
+    TT_ASSERT(t->state == TTI_NEW && t->tried_count > 0);
+    t->state = TTI_RUNNING;
+    t->now_s = t->phase_since_s = t->applied_s = now_s;
+    t->adopted_s = NAN;
+    t->generation = generation;
+    t->in_transition = 0;
+    t->next_decision_s = fmax(t->next_decision_s, now_s);
+    open_window(t);
+}
+
+void
 tt_tuner_applied(tt_tuner *tuner, uint64_t generation, double now_s, uint64_t iterations)
 {
     tt_tuner *t = tuner;

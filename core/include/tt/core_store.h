@@ -33,6 +33,14 @@ TT_NODISCARD tt_status tt_store_create(const char *path, tt_store **out, tt_erro
 // TT_INVALID not a run store; TT_UNSUPPORTED made by a newer trimtab; TT_CORRUPT damaged; TT_IO;
 // TT_NOMEM
 TT_NODISCARD tt_status tt_store_open_read(const char *path, tt_store **out, tt_error *err);
+// Opens an existing one to write on in it. errors as tt_store_open_read
+TT_NODISCARD tt_status tt_store_open_again(const char *path, tt_store **out, tt_error *err);
+// Takes out windows, samples, reconfigurations, proposals and evaluations later than a moment of
+// the job, that is done again; events stay, they did happen.
+TT_NODISCARD tt_status tt_store_forget_after(tt_store *store,
+                                             double time_s,
+                                             int64_t iteration,
+                                             tt_error *err);
 // Writes the last sample block, commits what is open, folds the journal into run.db. On failure
 // says so and releases everything all the same. NULL is fine.
 tt_status tt_store_close(tt_store *store, tt_error *err);

@@ -14,6 +14,7 @@
 #define TT_ESTIMATOR_H
 
 #include "tt/core.h"
+#include "tt/core_archive.h"
 
 enum { TT_EST_FEATURES_MAX = 16, TT_EST_FAMILIES_MAX = 12 };
 
@@ -159,5 +160,11 @@ void tt_est_paper_fit(const double *losses,
                       double bound,
                       double fallback,
                       tt_est_paper *out);
+
+// All that was learned, for a checkpoint, and back into an estimator just opened (whose options it
+// keeps). The window that was open ends. Memory images: only this build reads them.
+// errors TT_CORRUPT, also of another build: the estimator stays as it was opened
+void tt_estimator_save(const tt_estimator *est, tt_archive *out);
+TT_NODISCARD tt_status tt_estimator_load(tt_estimator *est, tt_archive *in);
 
 #endif

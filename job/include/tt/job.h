@@ -36,6 +36,7 @@ tt_status tt_job_schema_json(FILE *out);
 
 typedef struct tt_job_run_options {
     const char *runs_dir; // NULL: the job's own (run.dir, ./runs)
+    const char *resume;   // directory of a run to go on with; NULL: a new run
     int progress;         // a progress line on standard error, redrawn (a terminal)
     int events;           // one line an event on standard error
     int color;

@@ -25,6 +25,7 @@
 #define TT_TUNER_H
 
 #include "tt/core.h"
+#include "tt/core_archive.h"
 #include "tt/estimator.h"
 #include "tt/knobs.h"
 
@@ -186,6 +187,19 @@ TT_NODISCARD tt_status tt_tuner_step(tt_tuner *tuner,
                                      const tt_tuner_view *view,
                                      tt_tuner_action *action,
                                      tt_error *err);
+
+// All that was learned, for a checkpoint; to be taken between steps, with no switch under way.
+// Loaded into a tuner just opened over the same search space, nodes and model, instead of
+// tt_tuner_begin; then tt_tuner_resume, with the setting that was in force. Memory images: only
+// this build reads them. errors TT_INVALID another space or build: the tuner stays as it was
+// opened; TT_CORRUPT, TT_NOMEM it must be closed
+void tt_tuner_save(const tt_tuner *tuner, tt_archive *out);
+TT_NODISCARD tt_status tt_tuner_load(tt_tuner *tuner, tt_archive *in, tt_error *err);
+void tt_tuner_resume(tt_tuner *tuner, double now_s, uint64_t generation);
+// Equal prints: a setting means the same in both spaces.
+uint64_t tt_tuner_space_print(const tt_space *space);
+// The setting in force.
+uint32_t tt_tuner_current(const tt_tuner *tuner, tt_setting *out);
 
 // The job has published the switch as `generation`. iterations: applied in the whole job at that
 // moment.

@@ -14,6 +14,7 @@
 #define TT_TUNER_GP_H
 
 #include "tt/core.h"
+#include "tt/core_archive.h"
 
 enum { TT_GP_DIMS_MAX = 32 };
 
@@ -82,6 +83,10 @@ TT_NODISCARD tt_status tt_gp_update(tt_gp *gp, tt_error *err);
 void tt_gp_get_params(const tt_gp *gp, tt_gp_params *out);
 // Sets them by hand and factors. errors as tt_gp_fit.
 TT_NODISCARD tt_status tt_gp_set_params(tt_gp *gp, const tt_gp_params *params, tt_error *err);
+// Rows and hyperparameters as bytes, and back into a process just opened with the same options (the
+// factor is made anew). errors as tt_gp_add and tt_gp_fit; TT_CORRUPT
+void tt_gp_save(const tt_gp *gp, tt_archive *out);
+TT_NODISCARD tt_status tt_gp_load(tt_gp *gp, tt_archive *in, tt_error *err);
 // Log posterior density of the hyperparameters in force, up to a constant; NAN before the first
 // fit.
 double tt_gp_log_posterior(const tt_gp *gp);

@@ -1,0 +1,50 @@
+// The estimator's state as bytes and back, for checkpoints: memory images of this build's structs,
+// guarded by their sizes. Who cannot read them begins anew.
+#include "est_state.h"
+#include "tt/core.h"
+#include <string.h>
+
+enum { ARCHIVE_VERSION = 1 };
+
+static size_t
+image_bytes(void)
+{
+    return sizeof(tt_estimator) + TTI_RECENT_LOSSES * sizeof(double) + sizeof(tti_mix) +
+           sizeof(tti_plateau);
+}
+
+void
+tt_estimator_save(const tt_estimator *est, tt_archive *out)
+{
+    tt_estimator image = *est;
+    tt_archive_tag(out, ARCHIVE_VERSION);
+    tt_archive_tag(out, image_bytes());
+    TT_ARCHIVE(out, image);
+    tt_archive_field(out, est->recent, TTI_RECENT_LOSSES * sizeof *est->recent);
+    tt_archive_field(out, est->mix, sizeof *est->mix);
+    tt_archive_field(out, est->plateau, sizeof *est->plateau);
+}
+
+tt_status
+tt_estimator_load(tt_estimator *est, tt_archive *in)
+{
+    tt_archive_tag(in, ARCHIVE_VERSION);
+    tt_archive_tag(in, image_bytes());
+    if (in->status == TT_OK && in->count - in->cursor < image_bytes())
+        tt_archive_damaged(in);
+    if (in->status != TT_OK)
+        return in->status;
+    const tt_estimator own = *est;
+    TT_ARCHIVE(in, *est); // nothing below can fail
+    est->options = own.options;
+    est->recent = own.recent;
+    est->mix = own.mix;
+    est->plateau = own.plateau;
+    est->cycles = own.cycles; // of the window that was open: it ends here
+    tt_archive_field(in, est->recent, TTI_RECENT_LOSSES * sizeof *est->recent);
+    tt_archive_field(in, est->mix, sizeof *est->mix);
+    tt_archive_field(in, est->plateau, sizeof *est->plateau);
+    tt_est_window ignored;
+    tt_estimator_end(est, 1, &ignored);
+    return TT_OK;
+}

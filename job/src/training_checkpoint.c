@@ -1,0 +1,215 @@
+// Checkpoints of a running job. The workers rest while the nodes' state is copied in memory;
+// encoding of what the master knows, checksums, writing and syncing go on beside training.
+#include "run_record.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SETTLE_NS = 2000000 };
+static const double SETTLE_LIMIT_S = 10;
+
+static void *
+writer_main(void *self)
+{
+    tti_checkpointing *c = self;
+    tt_thread_set_background();
+    c->status = tti_checkpoint_write(c->directory, &c->file, &c->err);
+    if (c->status == TT_OK)
+        tti_checkpoint_prune(c->directory, c->keep);
+    tt_store_release(&c->written, 1); // acquired in tti_training_checkpoint
+    tt_event_signal(c->bell);
+    return NULL;
+}
+
+tt_status
+tti_training_enable_checkpoints(tti_training *tr, tt_error *err)
+{
+    tti_checkpointing *c = &tr->checkpoint;
+    if (tr->job->spec.checkpoint_keep == 0)
+        return TT_OK;
+    TT_TRY(tti_job_resolved_text(tr->job, &c->config, &c->config_bytes, err));
+    c->data_print = tti_data_print(tr->job->train);
+    c->enabled = 1;
+    c->keep = (uint32_t)tr->job->spec.checkpoint_keep;
+    c->bell = &tr->rt->bell;
+    double every = tr->job->spec.checkpoint_every;
+    c->next_s = every > 0 ? tti_training_now(tr) + every : INFINITY;
+    (void)snprintf(c->directory, sizeof c->directory, "%.500s/checkpoints", tr->identity->run_dir);
+    return TT_OK;
+}
+
+// ---- the copy ---------------------------------------------------------------------------------
+
+static void
+add_section(tti_checkpointing *c, const char *name, const void *bytes, uint64_t count)
+{
+    tti_checkpoint_section *section = &c->file.sections[c->file.section_count++];
+    *section = (tti_checkpoint_section){.bytes = bytes, .count = count};
+    (void)snprintf(section->name, sizeof section->name, "%s", name);
+}
+
+static void
+copy_runtime(tti_training *tr)
+{
+    tti_checkpointing *c = &tr->checkpoint;
+    uint64_t bytes = tti_runtime_save_bytes(tr->rt);
+    if (c->runtime.capacity < bytes) {
+        tt_archive_fini(&c->runtime);
+        tt_archive_write(&c->runtime, bytes);
+    }
+    tt_archive_rewind(&c->runtime);
+    tti_runtime_save(tr->rt, &c->runtime);
+}
+
+static void
+copy_knowledge(tti_training *tr)
+{
+    tti_checkpointing *c = &tr->checkpoint;
+    tt_archive_rewind(&c->estimator);
+    tt_archive_rewind(&c->tuner);
+    tt_estimator_save(tr->estimator, &c->estimator);
+    if (tr->tuner != NULL)
+        tt_tuner_save(tr->tuner, &c->tuner);
+}
+
+static tt_status
+describe(tti_training *tr)
+{
+    tti_checkpointing *c = &tr->checkpoint;
+    c->file.section_count = 0;
+    c->file.written_at = tt_clock_wall_seconds();
+    add_section(c, "config", c->config, c->config_bytes);
+    add_section(c, "data", &c->data_print, sizeof c->data_print);
+    add_section(c, "runtime", c->runtime.bytes, c->runtime.count);
+    add_section(c, "training", c->training.bytes, c->training.count);
+    add_section(c, "estimator", c->estimator.bytes, c->estimator.count);
+    if (tr->tuner != NULL)
+        add_section(c, "tuner", c->tuner.bytes, c->tuner.count);
+    const tt_archive *const parts[] = {&c->runtime, &c->training, &c->estimator, &c->tuner};
+    for (size_t i = 0; i < TT_COUNT_OF(parts); i++)
+        if (parts[i]->status != TT_OK)
+            return parts[i]->status;
+    return TT_OK;
+}
+
+// Copies everything at one moment. last: the workers are not let go again. False when they do not
+// come to rest.
+static int
+copy_all(tti_training *tr, int last)
+{
+    tti_checkpointing *c = &tr->checkpoint;
+    double begin = tti_training_now(tr);
+    if (!tti_runtime_hold(tr->rt))
+        return 0;
+    tti_training_drain(tr);
+    copy_runtime(tr);
+    c->file.iteration = tr->iterations;
+    c->file.time_s = tti_training_now(tr);
+    tt_archive_rewind(&c->training);
+    tti_training_visit(tr, &c->training);
+    if (!last)
+        tti_runtime_go_on(tr->rt);
+    c->longest_rest_s = fmax(c->longest_rest_s, tti_training_now(tr) - begin);
+    copy_knowledge(tr);
+    c->status = describe(tr);
+    if (c->status != TT_OK)
+        (void)tt_error_set(&c->err, c->status, c->directory, NULL, "no memory for a checkpoint");
+    return 1;
+}
+
+// ---- when -------------------------------------------------------------------------------------
+
+static void
+report(tti_training *tr)
+{
+    tti_checkpointing *c = &tr->checkpoint;
+    if (c->status == TT_OK) {
+        c->count++;
+        tti_training_event(tr, c->failed ? "info" : "debug",
+                           "checkpoint at iteration %llu, workers rested %.1f ms at most",
+                           (unsigned long long)c->file.iteration, 1e3 * c->longest_rest_s);
+        c->failed = 0;
+        return;
+    }
+    if (!c->failed) // training goes on, the next one may succeed
+        tti_training_event(tr, "warning", "%s: %s; %s", c->err.where, c->err.what, c->err.advice);
+    c->failed = 1;
+}
+
+static void
+finish_writing(tti_training *tr)
+{
+    tti_checkpointing *c = &tr->checkpoint;
+    if (!c->writing)
+        return;
+    tt_thread_join(&c->thread);
+    c->writing = 0;
+    report(tr);
+}
+
+void
+tti_training_checkpoint(tti_training *tr)
+{
+    tti_checkpointing *c = &tr->checkpoint;
+    if (c->writing && tt_load_acquire(&c->written)) // released in writer_main
+        finish_writing(tr);
+    double now = tti_training_now(tr);
+    // Parameters on their way are at rest nowhere; a move takes a moment.
+    if (!c->enabled || c->writing || now < c->next_s || tr->transition.active)
+        return;
+    if (!copy_all(tr, 0))
+        return;
+    c->next_s = now + tr->job->spec.checkpoint_every;
+    c->written = 0;
+    c->writing = c->status == TT_OK &&
+                 tt_thread_start(&c->thread, "tt-checkpoint", writer_main, c, &c->err) == TT_OK;
+    if (!c->writing) {
+        c->status = c->status != TT_OK ? c->status : TT_NOMEM;
+        report(tr);
+    }
+}
+
+static int
+settle(tti_training *tr)
+{
+    double deadline = tti_training_now(tr) + SETTLE_LIMIT_S;
+    while (tr->transition.active && tti_training_now(tr) < deadline) {
+        uint32_t seen = tt_event_read(&tr->rt->bell);
+        tti_training_drain(tr);
+        tti_training_follow_transition(tr);
+        if (tr->transition.active)
+            (void)tt_event_wait(&tr->rt->bell, seen, 0, SETTLE_NS);
+    }
+    return !tr->transition.active;
+}
+
+void
+tti_training_last_checkpoint(tti_training *tr)
+{
+    tti_checkpointing *c = &tr->checkpoint;
+    finish_writing(tr);
+    if (!c->enabled || tr->outcome == TT_JOB_FAILED)
+        return;
+    if (!settle(tr) || !copy_all(tr, 1)) {
+        tti_training_event(tr, "warning",
+                           "no checkpoint of the end: the nodes do not come to rest");
+        return;
+    }
+    if (c->status == TT_OK)
+        c->status = tti_checkpoint_write(c->directory, &c->file, &c->err);
+    if (c->status == TT_OK)
+        tti_checkpoint_prune(c->directory, c->keep);
+    report(tr);
+}
+
+void
+tti_training_close_checkpoints(tti_training *tr)
+{
+    tti_checkpointing *c = &tr->checkpoint;
+    if (c->writing)
+        tt_thread_join(&c->thread);
+    free(c->config); // of open_memstream
+    tt_archive *const parts[] = {&c->runtime, &c->training, &c->estimator, &c->tuner};
+    for (size_t i = 0; i < TT_COUNT_OF(parts); i++)
+        tt_archive_fini(parts[i]);
+}

@@ -1,0 +1,30 @@
+// Checkpoints of a training: when, what, and the thread that writes them.
+#ifndef TTI_TRAINING_CHECKPOINT_H
+#define TTI_TRAINING_CHECKPOINT_H
+
+#include "checkpoint_file.h"
+#include "tt/core_archive.h"
+
+typedef struct tti_checkpointing {
+    int enabled;
+    double next_s; // on the job's clock
+    char directory[560];
+    char *config; // the resolved job, [config_bytes]
+    size_t config_bytes;
+    uint64_t data_print;
+    // the copy that is being written; nobody changes it while `writing`
+    tt_archive runtime, training, estimator, tuner;
+    tti_checkpoint file;
+    uint32_t keep;
+    tt_thread thread;
+    int writing; // master's own
+    int written; // release by the writer, acquire by the master
+    tt_status status;
+    tt_error err;
+    tt_event *bell;
+    int failed; // the last one: said once
+    uint32_t count;
+    double longest_rest_s; // of the workers, for a copy
+} tti_checkpointing;
+
+#endif
