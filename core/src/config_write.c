@@ -1,6 +1,7 @@
 // The resolved configuration as YAML, through libyaml's emitter, which knows what needs quotes.
 #include "config_tree.h"
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 
@@ -221,6 +222,38 @@ emit_group(writer *w, const char *prefix, size_t length)
     emit_mapping_end(w);
 }
 
+// One document: what `emit_content` writes.
+static int
+write_document(writer *w, void (*emit_content)(writer *w, const void *self), const void *self)
+{
+    yaml_event_t event;
+    if (!yaml_emitter_initialize(&w->emitter))
+        return 0;
+    yaml_emitter_set_output(&w->emitter, write_bytes, w);
+    yaml_emitter_set_unicode(&w->emitter, 1);
+    yaml_emitter_set_width(&w->emitter, -1);
+    emit(w, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING), &event);
+    emit(w, yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1), &event);
+    emit_content(w, self);
+    emit(w, yaml_document_end_event_initialize(&event, 1), &event);
+    emit(w, yaml_stream_end_event_initialize(&event), &event);
+    yaml_emitter_delete(&w->emitter);
+    return 1;
+}
+
+static void
+emit_whole(writer *w, const void *self)
+{
+    TT_UNUSED(self);
+    emit_group(w, "", 0);
+}
+
+static void
+emit_one(writer *w, const void *self)
+{
+    emit_node(w, self);
+}
+
 tt_status
 tt_config_write_resolved(tt_config *cfg,
                          const tt_config_key *keys,
@@ -230,30 +263,46 @@ tt_config_write_resolved(tt_config *cfg,
                          tt_error *err)
 {
     writer w = {.cfg = cfg, .keys = keys, .count = count, .values = values, .out = out};
-    yaml_event_t event;
-    if (!yaml_emitter_initialize(&w.emitter))
+    if (!write_document(&w, emit_whole, NULL))
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory to write the configuration");
-    yaml_emitter_set_output(&w.emitter, write_bytes, &w);
-    yaml_emitter_set_unicode(&w.emitter, 1);
-    yaml_emitter_set_width(&w.emitter, -1);
-    emit(&w, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING), &event);
-    emit(&w, yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1), &event);
-    emit_group(&w, "", 0);
-    emit(&w, yaml_document_end_event_initialize(&event, 1), &event);
-    emit(&w, yaml_stream_end_event_initialize(&event), &event);
-    yaml_emitter_delete(&w.emitter);
     if (w.failed || fflush(out) != 0 || ferror(out))
         return tt_error_set(err, TT_IO, NULL, "check the free space (df -h)",
                             "cannot write the resolved configuration: %s", tt_errno_text(errno));
     return TT_OK;
 }
 
+// A subtree on one line.
+static const char *
+node_text(tt_config *cfg, const tt_config_node *node)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *stream = open_memstream(&text, &bytes);
+    if (stream == NULL)
+        return NULL;
+    writer w = {.cfg = cfg, .out = stream};
+    int written = write_document(&w, emit_one, node);
+    const char *kept = NULL;
+    if (fclose(stream) == 0 && written && !w.failed) {
+        while (bytes > 0 && text[bytes - 1] == '\n')
+            text[--bytes] = '\0';
+        for (size_t i = 0; i < bytes; i++)
+            if (text[i] == '\n')
+                text[i] = ';';
+        kept = tti_config_printf(cfg, "%s", text);
+    }
+    free(text);
+    return kept;
+}
+
 const char *
 tt_config_value_text(tt_config *cfg, const tt_config_key *key, const void *values)
 {
     const char *field = (const char *)values + key->offset;
-    if (key->kind == TT_CONFIG_NODE)
-        return NULL;
+    if (key->kind == TT_CONFIG_NODE) {
+        const tt_config_node *node = *(const tt_config_node *const *)(const void *)field;
+        return node != NULL ? node_text(cfg, node) : "";
+    }
     int countable =
         key->kind == TT_CONFIG_BOOL || key->kind == TT_CONFIG_INT || key->kind == TT_CONFIG_BYTES;
     if (tti_config_is_absent(key, field) && !countable)

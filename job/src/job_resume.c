@@ -47,11 +47,13 @@ is_essential(const char *path)
     return 0;
 }
 
+// A key that --set took back has no place any more; of a subtree, parts may have been.
 static int
-is_override(const tt_job *job, const char *path)
+is_override(const tt_job *job, const tt_config_key *key)
 {
-    const tt_config_node *node = tt_config_find(job->config, NULL, path);
-    return node != NULL && strncmp(tt_config_node_place(node), "--set", 5) == 0;
+    const tt_config_node *node = tt_config_find(job->config, NULL, key->path);
+    return node == NULL || key->kind == TT_CONFIG_NODE ||
+           strncmp(tt_config_node_place(node), "--set", 5) == 0;
 }
 
 static void
@@ -71,7 +73,7 @@ compare_key(const tt_job *job,
                                "resume without the change, or start a new run",
                                "%s was '%s' in the checkpoint and is '%s': that is another job",
                                key->path, before, now);
-    else if (!is_override(job, key->path) && strcmp(key->path, "job") != 0)
+    else if (!is_override(job, key) && strcmp(key->path, "job") != 0)
         tt_config_complain_key(job->config, key->path,
                                "say it with --set, or put the old value back",
                                "%s was '%s' in the checkpoint and is '%s'", key->path, before, now);

@@ -2,9 +2,12 @@
 // itself.
 #include "report_model.h"
 #include <assert.h>
+#include <fcntl.h>
 #include <math.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 // Reads one row of a query into the report.
 typedef tt_status (*row_reader)(tti_report *report, const tt_store_query *row);
@@ -440,6 +443,45 @@ derive(tti_report *report)
     return TT_OK;
 }
 
+// A run holds its directory's lock while its process lives.
+static int
+is_abandoned(const char *run)
+{
+    char directory[4096];
+    struct stat info;
+    (void)snprintf(directory, sizeof directory, "%s", run);
+    char *slash = strrchr(directory, '/');
+    if (stat(run, &info) == 0 && !S_ISDIR(info.st_mode)) {
+        if (slash == NULL)
+            (void)snprintf(directory, sizeof directory, ".");
+        else
+            *slash = '\0';
+    }
+    int file = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file < 0)
+        return 0;
+    int free_now = flock(file, LOCK_SH | LOCK_NB) == 0;
+    (void)close(file);
+    return free_now;
+}
+
+static void
+note_abandoned(tti_report *report, const char *run)
+{
+    tt_store_run *r = &report->run;
+    if (!report->has_run || r->status == NULL || strcmp(r->status, "running") != 0 ||
+        !is_abandoned(run))
+        return;
+    char reason[600];
+    (void)snprintf(reason, sizeof reason,
+                   "its process is gone; `trimtab run --resume %.400s` goes on from the last "
+                   "checkpoint",
+                   run);
+    const char *kept = tt_arena_strdup(&report->arena, reason);
+    r->status = "killed";
+    r->stop_reason = kept != NULL ? kept : "its process is gone";
+}
+
 static tt_status
 open_run(const char *run, tt_store **out, tt_error *err)
 {
@@ -468,6 +510,8 @@ tti_report_load(tti_report *report, const char *run, tt_error *err)
     tt_status closed = tt_store_close(store, status == TT_OK ? err : NULL);
     if (status == TT_OK)
         status = closed;
+    if (status == TT_OK)
+        note_abandoned(report, run);
     if (status == TT_OK && derive(report) != TT_OK)
         status = tt_error_set(err, TT_NOMEM, run, NULL, "no memory for the report");
     return status;

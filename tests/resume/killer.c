@@ -1,6 +1,6 @@
-// Preloaded into trimtab: kills the process, as `kill -9` does, at the KILL_NTH-th call of KILL_CALL
-// (rename, fsync, write, pwrite), before it is made or, with KILL_AFTER set, when it is done. `write`
-// and `pwrite` are counted for files only; half of a killed write's bytes are written.
+// Preloaded into trimtab: kills the process, as `kill -9` does, at the KILL_NTH-th call of
+// KILL_CALL (rename, fsync, write, pwrite), before it is made or, with KILL_AFTER set, when it is
+// done. `write` is counted for files only; half of a killed write's bytes are written.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>

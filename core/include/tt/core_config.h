@@ -171,8 +171,8 @@ TT_NODISCARD tt_status tt_config_write_resolved(tt_config *cfg,
                                                 FILE *out,
                                                 tt_error *err);
 
-// A key's value in a struct as text, for comparing and naming it: "" when it has none, NULL for a
-// NODE key or without memory. Lives as long as the configuration.
+// A key's value in a struct as text, for comparing and naming it: "" when it has none, a
+// subtree on one line, NULL without memory. Lives as long as the configuration.
 const char *tt_config_value_text(tt_config *cfg, const tt_config_key *key, const void *values);
 
 #endif
