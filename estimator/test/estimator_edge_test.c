@@ -98,6 +98,42 @@ nan_or_inf_is_dropped_and_counted(void **state)
     tt_estimator_close(f.est);
 }
 
+// What was saved answers as the original does, and goes on learning as it does.
+static void
+saved_and_restored(void **state)
+{
+    TT_UNUSED(state);
+    tt_archive saved = {0}, in;
+    feed f = feed_of(open_with(0.2), 4);
+    begin(&f, 1);
+    for (int i = 0; i < 9000; i++)
+        push(&f, 0.25 + 0.6 * exp(-1.1e-4 * i) + 0.02 * tt_rng_normal(&f.rng));
+    (void)end(&f, 1);
+    begin(&f, 2);
+    push_noisy(&f, 500, 0.47, 0.46, 0.02);
+    tt_estimator_save(f.est, &saved);
+    (void)end(&f, 1); // which the restored one finds done
+    feed g = f;
+    g.est = open_with(0.2);
+    tt_archive_read(&in, saved.bytes, saved.count - 1);
+    assert_int_equal(tt_estimator_load(g.est, &in), TT_CORRUPT);
+    assert_int_equal(tt_estimator_iterations(g.est), 0); // as it was opened
+    tt_archive_read(&in, saved.bytes, saved.count);
+    assert_int_equal(tt_estimator_load(g.est, &in), TT_OK);
+    for (int k = 0; k < 2; k++) {
+        tt_est_remaining a = remaining(&f), b = remaining(&g);
+        assert_int_equal(tt_estimator_iterations(f.est), tt_estimator_iterations(g.est));
+        assert_memory_equal(&a, &b, sizeof a);
+        begin(&f, 2);
+        begin(&g, 2);
+        push_noisy(&f, 3000, 0.46, 0.41, 0.02);
+        push_noisy(&g, 3000, 0.46, 0.41, 0.02);
+    }
+    tt_archive_fini(&saved);
+    tt_estimator_close(f.est);
+    tt_estimator_close(g.est);
+}
+
 static void
 three_invalid_in_a_row_mark_diverged(void **state)
 {
@@ -788,6 +824,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nan_or_inf_is_dropped_and_counted),
+        cmocka_unit_test(saved_and_restored),
         cmocka_unit_test(three_invalid_in_a_row_mark_diverged),
         cmocka_unit_test(over_a_fifth_invalid_marks_diverged),
         cmocka_unit_test(loss_at_or_below_zero_is_never_logged),

@@ -42,6 +42,7 @@ typedef struct job_model {
     // is above this (0 = nowhere); what the job says a switch lost (0 = the truth).
     uint32_t refuse_every;
     double nan_staleness, claimed_loss_s;
+    double restart_every_s; // tuner and estimator are saved, closed and restored; 0 = never
 } job_model;
 
 static const char *const job_kernels[] = {"portable", "avx2", "avx512", NULL};
@@ -330,7 +331,42 @@ typedef struct job_result {
     uint64_t digest;
     uint32_t refused;
     double nan_s; // seconds spent where losses are NaN
+    uint32_t restarts;
 } job_result;
+
+// As a job that is stopped and resumed: all that is known goes through bytes into a new estimator
+// and a new tuner. Parameters and workers are as they were.
+static inline tt_status
+job_restart(job_run *r,
+            const tt_est_options *est,
+            const tt_tuner_options *options,
+            const tt_tuner_callbacks *callbacks)
+{
+    tt_archive saved = {0}, in;
+    tt_error err = {0};
+    tt_setting setting;
+    tt_estimator_save(r->estimator, &saved);
+    tt_tuner_save(r->tuner, &saved);
+    TT_ASSERT(saved.status == TT_OK);
+    tt_tuner_close(r->tuner);
+    tt_estimator_close(r->estimator);
+    r->tuner = NULL;
+    TT_TRY(tt_estimator_open(est, &r->estimator, &err));
+    TT_TRY(
+        tt_tuner_open(&r->model->problem.space, r->estimator, options, callbacks, &r->tuner, &err));
+    tt_archive_read(&in, saved.bytes, saved.count);
+    tt_status status = tt_estimator_load(r->estimator, &in);
+    if (status == TT_OK)
+        status = tt_tuner_load(r->tuner, &in, &err);
+    TT_ASSERT(status != TT_OK || in.cursor == in.count);
+    tt_archive_fini(&saved);
+    if (status != TT_OK)
+        return status;
+    (void)tt_tuner_current(r->tuner, &setting);
+    TT_ASSERT(tt_setting_equal(&setting, &r->setting));
+    tt_tuner_resume(r->tuner, r->now_s, r->generation);
+    return TT_OK;
+}
 
 // One run to the target. fit_s: what a decision costs one of the two cores.
 static inline tt_status
@@ -374,6 +410,11 @@ job_execute(const job_model *model,
             job_stall(&r, 0.004); // a fit of 8 ms on one of two cores
         }
         out->nan_s += job_is_nan(model, &r.setting) ? 0.02 : 0;
+        if (model->restart_every_s > 0 && action.kind != TT_TUNER_SWITCH && !r.reconfiguring &&
+            !view.in_transition && r.now_s >= (out->restarts + 1) * model->restart_every_s) {
+            out->restarts++;
+            status = job_restart(&r, &est, options, callbacks);
+        }
         if (action.kind != TT_TUNER_SWITCH)
             continue;
         if (model->refuse_every > 0 && ++asked % model->refuse_every == 0) {

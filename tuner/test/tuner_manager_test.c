@@ -152,6 +152,73 @@ test_disabled_and_empty(void **state)
     assert_string_equal(r.summary.note, "no knob is free to be tuned");
 }
 
+// A job that is stopped and resumed every other second loses nothing of what its tuner knew: it
+// tries no more settings and takes no longer. (The window that is open is cut each time.)
+static void
+test_restarts(void **state)
+{
+    TT_UNUSED(state);
+    enum { JOBS = 24 };
+    double log_ratio = 0, worst = 0;
+    uint32_t tried[2] = {0, 0}, restarts = 0;
+    for (uint64_t seed = 1; seed <= JOBS; seed++) {
+        job_model job;
+        witness w;
+        job_result r[2];
+        tt_tuner_options options = options_for(seed);
+        (void)job_make(&job, seed, JOB_START_DEFAULT, 30);
+        for (int k = 0; k < 2; k++) {
+            job.restart_every_s = k == 0 ? 0 : 2;
+            assert_int_equal(run(&job, &options, &w, &r[k]), TT_OK);
+            tried[k] += r[k].summary.settings_tried;
+        }
+        restarts += r[1].restarts;
+        log_ratio += log(r[1].seconds / r[0].seconds) / JOBS;
+        worst = fmax(worst, r[1].seconds / r[0].seconds);
+    }
+    print_message("%u restarts: time ratio %.3f, worst %.2f; settings tried %u, without %u\n",
+                  restarts, exp(log_ratio), worst, tried[1], tried[0]);
+    assert_true(restarts > 3 * JOBS);
+    assert_true(exp(log_ratio) < 1.10);
+    assert_true(tried[1] < 1.2 * tried[0]);
+}
+
+// What was saved is refused by a tuner of another space, and damage is found; neither crashes.
+static void
+test_archive_refusals(void **state)
+{
+    TT_UNUSED(state);
+    job_model job;
+    tt_estimator *estimator;
+    tt_tuner *tuner, *other;
+    tt_archive saved = {0}, in;
+    tt_est_options est = {.target_loss = 0.2, .budget_iterations = INFINITY};
+    tt_tuner_options options = options_for(3), fewer = options;
+    fewer.nodes = JOB_NODES - 1;
+    (void)job_make(&job, 3, JOB_START_DEFAULT, 30);
+    assert_int_equal(tt_estimator_open(&est, &estimator, NULL), TT_OK);
+    assert_int_equal(tt_tuner_open(&job.problem.space, estimator, &options, NULL, &tuner, NULL),
+                     TT_OK);
+    tt_tuner_begin(tuner, 0, 0);
+    tt_tuner_save(tuner, &saved);
+    tt_archive_read(&in, saved.bytes, saved.count);
+    assert_int_equal(tt_tuner_open(&job.problem.space, estimator, &fewer, NULL, &other, NULL),
+                     TT_OK);
+    assert_int_equal(tt_tuner_load(other, &in, NULL), TT_INVALID);
+    tt_tuner_begin(other, 0, 0); // it is as it was
+    tt_tuner_close(other);
+    for (size_t cut = 0; cut < saved.count; cut += 1 + saved.count / 97) {
+        tt_archive_read(&in, saved.bytes, cut);
+        assert_int_equal(tt_tuner_open(&job.problem.space, estimator, &options, NULL, &other, NULL),
+                         TT_OK);
+        assert_int_not_equal(tt_tuner_load(other, &in, NULL), TT_OK);
+        tt_tuner_close(other);
+    }
+    tt_archive_fini(&saved);
+    tt_tuner_close(tuner);
+    tt_estimator_close(estimator);
+}
+
 static void
 test_too_short(void **state)
 {
@@ -332,6 +399,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_records),         cmocka_unit_test(test_disabled_and_empty),
+        cmocka_unit_test(test_restarts),        cmocka_unit_test(test_archive_refusals),
         cmocka_unit_test(test_too_short),       cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_nan_losses),      cmocka_unit_test(test_dear_switches),
         cmocka_unit_test(test_warm_start),      cmocka_unit_test(test_models_and_rounds),
