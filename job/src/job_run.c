@@ -285,8 +285,11 @@ compare(tt_job *job, const tt_job_run_options *options, tt_store *store, tt_job_
 tt_status
 tt_job_run(tt_job *job, const tt_job_run_options *options, tt_job_result *result, tt_error *err)
 {
-    *result = (tt_job_result){
-        .untuned_seconds = NAN, .loss = NAN, .objective = NAN, .outcome = TT_JOB_FAILED};
+    *result = (tt_job_result){.untuned_seconds = NAN,
+                              .loss = NAN,
+                              .objective = NAN,
+                              .outcome = TT_JOB_FAILED,
+                              .started_at = tt_clock_wall_seconds()};
     const char *runs_dir = options->runs_dir != NULL ? options->runs_dir : job->spec.runs_dir;
     tt_store *store = NULL;
     tt_clock clock = tt_clock_monotonic();

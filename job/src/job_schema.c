@@ -51,9 +51,8 @@ number_of(const tt_config_key *key)
     }
     if (key->kind == TT_CONFIG_REAL) // 1e-5 is a text to YAML 1.1
         return json_pack("{s:[o, {s:s, s:s}]}", "anyOf", schema, "type", "string", "pattern",
-                         (key->flags & TT_CONFIG_PERCENT) != 0
-                             ? "^[0-9.]+([eE][-+]?[0-9]+| *%)$"
-                             : "^[-+]?[0-9.]+[eE][-+]?[0-9]+$");
+                         (key->flags & TT_CONFIG_PERCENT) != 0 ? "^[0-9.]+([eE][-+]?[0-9]+| *%)$"
+                                                               : "^[-+]?[0-9.]+[eE][-+]?[0-9]+$");
     if ((key->flags & TT_CONFIG_AUTO) != 0)
         return json_pack("{s:[o, {s:s}]}", "anyOf", schema, "const", "auto");
     return schema;

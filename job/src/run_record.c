@@ -167,7 +167,7 @@ tti_run_update(tt_store *store,
     run.id = result->run_id;
     run.name = job->name;
     run.program_version = tt_job_version();
-    run.started_at = tt_clock_wall_seconds() - (int64_t)result->wall_seconds;
+    run.started_at = result->started_at;
     run.seed = (uint64_t)spec->seed;
     run.driver = tti_driver_names[spec->driver];
     run.consistency = tti_consistency_names[spec->consistency];
@@ -183,7 +183,7 @@ tti_run_update(tt_store *store,
     run.iterations = (int64_t)result->iterations;
     run.epochs = result->epochs;
     run.train_seconds = result->train_seconds;
-    run.wall_seconds = result->wall_seconds;
+    run.wall_seconds = result->wall_seconds_before + result->wall_seconds;
     run.examples_per_second = result->examples_per_second;
     run.generations = (int64_t)result->generations;
     run.reconfigure_seconds = result->reconfigure_seconds;
@@ -263,7 +263,7 @@ tti_record_running(tti_training *tr)
     now.iterations = tr->iterations;
     now.epochs = tti_training_epochs(tr);
     now.train_seconds = tr->last_push_s;
-    now.wall_seconds = tti_training_now(tr);
+    now.wall_seconds = tti_training_now(tr) - tr->resumed_s;
     now.examples_per_second =
         now.epochs * (double)tr->job->train->row_count / fmax(tr->last_push_s, 1e-9);
     now.generations = tr->rt->newest->view->generation;
@@ -307,6 +307,24 @@ put_aside(const char *path, const char *ending, const char *why)
     return TT_OK;
 }
 
+// When the run began, and how long earlier processes took.
+static void
+recall_start(tt_store *store, tt_job_result *result)
+{
+    tt_store_query *query;
+    int has_row = 0;
+    if (tt_store_query_open(store, "SELECT started_at, wall_seconds FROM run", &query, NULL) !=
+        TT_OK)
+        return;
+    if (tt_store_query_next(query, &has_row, NULL) == TT_OK && has_row) {
+        double before = tt_store_query_real(query, 1);
+        if (tt_store_query_int(query, 0) > 0)
+            result->started_at = tt_store_query_int(query, 0);
+        result->wall_seconds_before = isfinite(before) ? before : 0;
+    }
+    tt_store_query_close(query);
+}
+
 static tt_status
 open_store_again(tt_job *job,
                  const tti_resume *resume,
@@ -335,6 +353,7 @@ open_store_again(tt_job *job,
             *err = why;
         return status;
     }
+    recall_start(*store, result);
     TT_TRY(write_job_file(job, result->run_dir, err));
     return tt_store_forget_after(*store, resume->file.time_s, (int64_t)resume->file.iteration, err);
 }

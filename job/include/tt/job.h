@@ -57,6 +57,8 @@ typedef struct tt_job_metric {
 typedef struct tt_job_result {
     char run_id[160];
     char run_dir[512];
+    int64_t started_at;         // seconds since 1970; of the first process when it was resumed
+    double wall_seconds_before; // of earlier processes of the run
     tt_job_outcome outcome;
     char stop_reason[320];
     double loss, objective;
