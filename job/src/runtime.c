@@ -262,15 +262,24 @@ tti_runtime_bytes(const tti_runtime *rt, uint64_t *carried, uint64_t *drained)
 // ---- pausing and stopping ---------------------------------------------------------------------
 
 static int
+at_rest(const tti_runtime *rt, const tti_node *node)
+{
+    if (!tt_load_acquire(&node->working_seen)) // released in change_role
+        // One whose thread has not begun, or that is still giving partitions away, is about to
+        // work.
+        return !rt->newest->view->is_worker[node->index];
+    // One that has finished comes to rest, too: it may still be given rows that another left
+    // behind.
+    return tt_load_acquire(&node->paused) || // released in tti_node_rest
+           tt_load_acquire(&node->left);     // released in tti_node_main
+}
+
+static int
 all_at_rest(const tti_runtime *rt)
 {
-    for (uint32_t n = 0; n < rt->node_count; n++) {
-        const tti_node *node = &rt->nodes[n];
-        if (tt_load_relaxed(&node->working_seen) &&
-            !tt_load_acquire(&node->paused) && // released in tti_node_rest
-            !tt_load_acquire(&node->finished) && !tt_load_acquire(&node->left))
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        if (!at_rest(rt, &rt->nodes[n]))
             return 0;
-    }
     return 1;
 }
 
