@@ -15,6 +15,10 @@ read_value(tt_config *cfg, const tt_config_key *key, const tt_config_node *node,
         *(const tt_config_node **)out = node;
         return;
     }
+    if (key->kind == TT_CONFIG_PATHS) {
+        *(const tt_config_paths **)out = tti_config_read_paths(cfg, key, node);
+        return;
+    }
     if (node->kind != TT_CONFIG_SCALAR) {
         tti_config_fault(cfg, node->place, "write one value", "%s must be one value, not %s",
                          key->path, tti_config_kind_text(node->kind));
@@ -34,6 +38,7 @@ kind_example(const tt_config_key *key)
 {
     switch (key->kind) {
     case TT_CONFIG_PATH:
+    case TT_CONFIG_PATHS:
         return "a path";
     case TT_CONFIG_BOOL:
         return "on or off";
@@ -195,6 +200,7 @@ tt_config_read_at(
     tt_config *cfg, const tt_config_node *node, const tt_config_key *keys, size_t count, void *out)
 {
     size_t faults_before = cfg->error_count;
+    TT_TRY(tti_config_spell_out(cfg, node, keys, count));
     if (node != NULL && node->kind != TT_CONFIG_MAPPING) {
         if (!node->is_faulty)
             tti_config_fault(cfg, node->place, "write `key: value` lines below it",

@@ -107,6 +107,16 @@ TT_NODISCARD int tti_config_parse_value(tt_config *cfg,
 void tti_config_set_default(tt_config *cfg, const tt_config_key *key, void *out);
 // 1 when the field holds the kind's own "absent".
 int tti_config_is_absent(const tt_config_key *key, const void *field);
+// One path as its file means it: relative ones belong to the file that says them.
+const char *tti_config_resolve_path(tt_config *cfg, const char *directory, const char *text);
+// A PATHS key's node -> the files; NULL when there was a fault, which is recorded.
+const tt_config_paths *
+tti_config_read_paths(tt_config *cfg, const tt_config_key *key, const tt_config_node *node);
+// TT_CONFIG_SHORTHAND, below `base`.
+TT_NODISCARD tt_status tti_config_spell_out(tt_config *cfg,
+                                            const tt_config_node *base,
+                                            const tt_config_key *keys,
+                                            size_t count);
 // Text that parses back to the same field.
 const char *tti_config_format_value(tt_config *cfg, const tt_config_key *key, const void *field);
 

@@ -243,8 +243,8 @@ parse_enum(const tt_config_key *key, const char *text, int *out, message m)
 }
 
 // Relative paths belong to the file that says them; ~/ is the home directory.
-static const char *
-resolve_path(tt_config *cfg, const char *directory, const char *text)
+const char *
+tti_config_resolve_path(tt_config *cfg, const char *directory, const char *text)
 {
     const char *home = getenv("HOME"); // set before threads start
     if (text[0] == '~' && text[1] == '/' && home != NULL)
@@ -282,6 +282,9 @@ set_absent(const tt_config_key *key, void *out)
     case TT_CONFIG_NODE:
         *(const tt_config_node **)out = NULL;
         break;
+    case TT_CONFIG_PATHS:
+        *(const tt_config_paths **)out = NULL;
+        break;
     }
 }
 
@@ -295,7 +298,7 @@ parse_text(
         return 0;
     }
     *(const char **)out =
-        key->kind == TT_CONFIG_PATH ? resolve_path(cfg, node->directory, text) : text;
+        key->kind == TT_CONFIG_PATH ? tti_config_resolve_path(cfg, node->directory, text) : text;
     if (*(const char **)out != NULL)
         return 1;
     cfg->starved = 1;
@@ -341,6 +344,8 @@ tti_config_parse_value(tt_config *cfg,
     case TT_CONFIG_NODE:
         *(const tt_config_node **)out = node;
         return 1;
+    case TT_CONFIG_PATHS: // not one scalar, see config_paths.c
+        break;
     }
     tt_assert_fail("a key's kind is one of tt_config_kind", __FILE__, __LINE__);
 }
@@ -349,7 +354,7 @@ void
 tti_config_set_default(tt_config *cfg, const tt_config_key *key, void *out)
 {
     set_absent(key, out);
-    if (key->default_text == NULL || key->kind == TT_CONFIG_NODE)
+    if (key->default_text == NULL || key->kind == TT_CONFIG_NODE || key->kind == TT_CONFIG_PATHS)
         return;
     char what[WHAT_BYTES], advice[ADVICE_BYTES];
     tt_config_node node = {.text = key->default_text, .directory = ""};
@@ -377,6 +382,8 @@ tti_config_is_absent(const tt_config_key *key, const void *field)
         return !isfinite(*(const double *)field);
     case TT_CONFIG_NODE:
         return *(const tt_config_node *const *)field == NULL;
+    case TT_CONFIG_PATHS:
+        return *(const tt_config_paths *const *)field == NULL;
     }
     return 1;
 }
@@ -437,6 +444,7 @@ tti_config_format_value(tt_config *cfg, const tt_config_key *key, const void *fi
     case TT_CONFIG_DURATION:
         return format_real(cfg, *(const double *)field, "s");
     case TT_CONFIG_NODE:
+    case TT_CONFIG_PATHS:
         break;
     }
     return NULL;

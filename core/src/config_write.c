@@ -136,9 +136,28 @@ node_at(const writer *w, const char *path, size_t length)
 }
 
 static void
+emit_paths(writer *w, const tt_config_paths *paths)
+{
+    static const tt_config_key key = {.kind = TT_CONFIG_PATH};
+    yaml_event_t event;
+    if (paths->count > 1)
+        emit(w,
+             yaml_sequence_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_SEQUENCE_STYLE),
+             &event);
+    for (size_t i = 0; i < paths->count; i++)
+        emit_scalar(w, tti_config_format_value(w->cfg, &key, &paths->path[i]), 0);
+    if (paths->count > 1)
+        emit(w, yaml_sequence_end_event_initialize(&event), &event);
+}
+
+static void
 emit_key_value(writer *w, const tt_config_key *key)
 {
     const void *field = w->values + key->offset;
+    if (key->kind == TT_CONFIG_PATHS) {
+        emit_paths(w, *(const tt_config_paths *const *)field);
+        return;
+    }
     if (key->kind == TT_CONFIG_NODE) {
         emit_node(w, *(const tt_config_node *const *)field);
         return;

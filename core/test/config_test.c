@@ -704,6 +704,174 @@ mutated_texts_never_crash(void **state)
     assert_true(refused > 600 && accepted > 600);
 }
 
+// ---- several files ----------------------------------------------------------------------------
+
+typedef struct sources {
+    const tt_config_paths *train, *test;
+    double share;
+} sources;
+
+static const tt_config_key source_keys[] = {
+    {.path = "data.train", .kind = TT_CONFIG_PATHS, .offset = offsetof(sources, train)},
+    {.path = "data.test.share",
+     .kind = TT_CONFIG_REAL,
+     .offset = offsetof(sources, share),
+     .min = 0,
+     .max = 1,
+     .flags = TT_CONFIG_PERCENT | TT_CONFIG_SHORTHAND},
+    {.path = "data.test.file",
+     .kind = TT_CONFIG_PATHS,
+     .offset = offsetof(sources, test),
+     .flags = TT_CONFIG_SHORTHAND},
+};
+
+static void
+touch(const char *directory, const char *name)
+{
+    char path[160];
+    (void)snprintf(path, sizeof path, "%s/%s", directory, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void
+patterns_become_files_in_the_order_of_bytes(void **state)
+{
+    TT_UNUSED(state);
+    static const char *const names[] = {"p-10.csv", "p-2.csv", "p-1.csv", "q.csv", "odd[1].csv"};
+    char directory[] = "/tmp/tt-config-XXXXXX", job_path[64];
+    assert_non_null(mkdtemp(directory));
+    for (size_t i = 0; i < TT_COUNT_OF(names); i++)
+        touch(directory, names[i]);
+    (void)snprintf(job_path, sizeof job_path, "%s/job.yaml", directory);
+    FILE *file = fopen(job_path, "w");
+    assert_non_null(file);
+    (void)fprintf(file, "data: {train: [q.csv, 'p-*.csv', 'odd[1].csv'], test: gone.csv}\n");
+    assert_int_equal(fclose(file), 0);
+    tt_config *cfg = open_config();
+    sources found;
+    assert_int_equal(tt_config_load_file(cfg, job_path, NULL), TT_OK);
+    assert_int_equal(tt_config_read(cfg, source_keys, TT_COUNT_OF(source_keys), &found), TT_OK);
+    static const char *const expected[] = {"q.csv", "p-1.csv", "p-10.csv", "p-2.csv", "odd[1].csv"};
+    assert_int_equal(found.train->count, TT_COUNT_OF(expected));
+    for (size_t i = 0; i < TT_COUNT_OF(expected); i++)
+        assert_string_equal(found.train->path[i] + strlen(directory) + 1, expected[i]);
+    assert_true(strstr(found.train->place[1], "job.yaml:1:23") != NULL);
+    // What is written resolved reads back to the same files.
+    char text[2048] = "";
+    FILE *out = fmemopen(text, sizeof text, "w");
+    assert_int_equal(
+        tt_config_write_resolved(cfg, source_keys, TT_COUNT_OF(source_keys), &found, out, NULL),
+        TT_OK);
+    assert_int_equal(fclose(out), 0);
+    tt_config *again = open_config();
+    sources second;
+    assert_int_equal(tt_config_load_text(again, "r.yaml", text, NULL), TT_OK);
+    assert_int_equal(tt_config_read(again, source_keys, TT_COUNT_OF(source_keys), &second), TT_OK);
+    assert_int_equal(second.train->count, found.train->count);
+    for (size_t i = 0; i < found.train->count; i++)
+        assert_string_equal(second.train->path[i], found.train->path[i]);
+    assert_string_equal(second.test->path[0], found.test->path[0]);
+    tt_config_close(again);
+    tt_config_close(cfg);
+    for (size_t i = 0; i < TT_COUNT_OF(names); i++) {
+        char path[160];
+        (void)snprintf(path, sizeof path, "%s/%s", directory, names[i]);
+        assert_int_equal(unlink(path), 0);
+    }
+    assert_int_equal(unlink(job_path), 0);
+    assert_int_equal(rmdir(directory), 0);
+}
+
+static void
+expect_source_fault(const char *text, const char *line)
+{
+    tt_config *cfg = open_config();
+    sources found;
+    (void)tt_config_load_text(cfg, "job.yaml", text, NULL);
+    (void)tt_config_read(cfg, source_keys, TT_COUNT_OF(source_keys), &found);
+    char expected[1024];
+    (void)snprintf(expected, sizeof expected, "%s\n1 error, nothing was run.\n", line);
+    assert_string_equal(faults(cfg), expected);
+    tt_config_close(cfg);
+}
+
+static void
+lists_of_files_are_checked(void **state)
+{
+    TT_UNUSED(state);
+    expect_source_fault("data:\n  train: [a.svm, nothing-*.svm]\n",
+                        "job.yaml:2:18: data.train: no file matches 'nothing-*.svm'; check the "
+                        "pattern (ls shows what it matches); it is relative to the file that says "
+                        "it");
+    expect_source_fault("data: {train: [a.svm, b.svm, a.svm]}\n",
+                        "job.yaml:1:15: data.train: 'a.svm' is in the list twice; name each file "
+                        "once");
+    expect_source_fault("data: {train: []}\n",
+                        "job.yaml:1:15: data.train is an empty list; name a file");
+    expect_source_fault("data: {train: [{a: 1}]}\n",
+                        "job.yaml:1:16: data.train must be a path, not a mapping; write a path, or "
+                        "a list of paths: [a.csv, b.csv]");
+    expect_source_fault("data: {test: 130%}\n",
+                        "job.yaml:1:14: data.test.share must be from 0 to 1, not 130%");
+}
+
+static void
+short_forms_are_spelt_out(void **state)
+{
+    TT_UNUSED(state);
+    static const struct {
+        const char *text, *override;
+        double share;
+        const char *file;
+    } cases[] = {
+        {"data: {test: 12.5%}", NULL, 0.125, NULL},
+        {"data: {test: 0.25}", NULL, 0.25, NULL},
+        {"data: {test: 2024-11}", NULL, NAN, "2024-11"},
+        {"data: {test: '0.25'}", NULL, NAN, "0.25"},
+        {"data: {test: a.svm}", NULL, NAN, "a.svm"},
+        {"data: {test: a.svm}", "data.test.file=b.svm", NAN, "b.svm"},
+        {"data: {test: a.svm}", "data.test=10%", 0.1, NULL},
+        {"data: {test: {file: a.svm}}", "data.test=[b.svm]", NAN, "b.svm"},
+    };
+    for (size_t i = 0; i < TT_COUNT_OF(cases); i++) {
+        tt_config *cfg = open_config();
+        sources found;
+        (void)tt_config_load_text(cfg, "job.yaml", cases[i].text, NULL);
+        assert_int_equal(tt_config_spell_out(cfg, source_keys, TT_COUNT_OF(source_keys)), TT_OK);
+        if (cases[i].override != NULL)
+            (void)tt_config_override(cfg, cases[i].override, NULL);
+        (void)tt_config_read(cfg, source_keys, TT_COUNT_OF(source_keys), &found);
+        assert_string_equal(faults(cfg), "");
+        assert_true(isnan(cases[i].share) ? isnan(found.share) : found.share == cases[i].share);
+        if (cases[i].file == NULL)
+            assert_null(found.test);
+        else
+            assert_string_equal(found.test->path[0], cases[i].file);
+        tt_config_close(cfg);
+    }
+}
+
+static void
+lists_survive_failed_allocations(void **state)
+{
+    TT_UNUSED(state);
+    for (uint64_t nth = 1; nth < 40; nth++) {
+        tt_config *cfg;
+        sources found;
+        if (tt_config_open(&cfg, NULL) != TT_OK)
+            continue;
+        tt_mem_fail_nth(nth);
+        (void)tt_config_load_text(cfg, "job.yaml",
+                                  "data: {train: [a, b, c, d, e, f, g, h, i, j], test: 5%}", NULL);
+        tt_status status = tt_config_read(cfg, source_keys, TT_COUNT_OF(source_keys), &found);
+        tt_mem_fail_nth(0);
+        assert_true(status != TT_OK || found.train->count == 10);
+        tt_config_close(cfg);
+    }
+}
+
 int
 main(void)
 {
@@ -723,6 +891,10 @@ main(void)
         cmocka_unit_test(short_memory_is_an_error),
         cmocka_unit_test(variables_stand_for_their_values),
         cmocka_unit_test(mutated_texts_never_crash),
+        cmocka_unit_test(patterns_become_files_in_the_order_of_bytes),
+        cmocka_unit_test(lists_of_files_are_checked),
+        cmocka_unit_test(short_forms_are_spelt_out),
+        cmocka_unit_test(lists_survive_failed_allocations),
     };
     return cmocka_run_group_tests_name("config", tests, NULL, NULL);
 }

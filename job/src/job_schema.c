@@ -74,6 +74,9 @@ schema_of(const tt_config_key *key)
         return quantity_of(duration_pattern);
     case TT_CONFIG_PATH:
         return typed("string");
+    case TT_CONFIG_PATHS:
+        return json_pack("{s:[s, s, s], s:{s:s}}", "type", "string", "array", "null", "items",
+                         "type", "string");
     case TT_CONFIG_STRING: // any scalar is a text
         return json_pack("{s:[s, s, s]}", "type", "string", "number", "null");
     case TT_CONFIG_NODE:

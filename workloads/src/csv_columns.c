@@ -14,14 +14,20 @@ typedef struct planner {
     char *rows;       // behind the header
 } planner;
 
+static void
+free_columns(struct tt_csv_columns *columns)
+{
+    for (uint32_t i = 0; columns->column != NULL && i < columns->count; i++)
+        tt_mem_free(columns->column[i].name);
+    tt_mem_free(columns->column);
+}
+
 void
 tti_csv_columns_close(struct tt_csv_columns *columns)
 {
     if (columns == NULL)
         return;
-    for (uint32_t i = 0; columns->column != NULL && i < columns->count; i++)
-        tt_mem_free(columns->column[i].name);
-    tt_mem_free(columns->column);
+    free_columns(columns);
     tt_mem_free(columns);
 }
 
@@ -358,5 +364,67 @@ tti_csv_columns_plan(const tt_data_spec *spec,
     if (status == TT_OK)
         status = spec->like != NULL ? plan_test(&plan) : plan_training(&plan);
     tt_mem_free(plan.text);
+    return status;
+}
+
+// ---- further files ----------------------------------------------------------------------------
+
+static const char *
+name_of(const struct tt_csv_columns *columns, uint32_t at)
+{
+    return columns->column[at].name != NULL ? columns->column[at].name : "";
+}
+
+static tt_status
+compare_columns(const planner *plan, const struct tt_csv_columns *first)
+{
+    static const char advice[] = "write the same columns in the same order in all files";
+    const struct tt_csv_columns *out = plan->out;
+    const char *first_path = plan->spec->paths[0];
+    char place[TTI_PLACE_SIZE], missing[96] = "";
+    tti_place(place, plan->spec->path, "1");
+    if (out->header != first->header)
+        return tt_error_set(plan->err, TT_INVALID, place,
+                            "write a header in all files or in none, or set data.csv.header",
+                            out->header ? "the columns are named here; %.200s has no header"
+                                        : "no header; %.200s has one",
+                            first_path);
+    uint32_t both = TT_MIN(out->count, first->count);
+    for (uint32_t i = 0; out->header && i < both; i++)
+        if (strcmp(name_of(out, i), name_of(first, i)) != 0)
+            return tt_error_set(plan->err, TT_INVALID, place, advice,
+                                "column %u is '%.60s'; in %.200s it is '%.60s'", i + 1,
+                                name_of(out, i), first_path, name_of(first, i));
+    if (out->count == first->count)
+        return TT_OK;
+    if (out->header)
+        (void)snprintf(missing, sizeof missing, " ('%.60s' is %s)",
+                       name_of(out->count < first->count ? first : out, both),
+                       out->count < first->count ? "missing" : "one more");
+    return tt_error_set(plan->err, TT_INVALID, place, advice, "%u columns%s; %.200s has %u",
+                        out->count, missing, first_path, first->count);
+}
+
+tt_status
+tti_csv_columns_check(const tt_data_spec *spec,
+                      const char *path,
+                      const tti_text_block *block,
+                      const struct tt_csv_columns *planned,
+                      tt_error *err)
+{
+    tt_data_spec here = *spec;
+    struct tt_csv_columns columns = {0};
+    planner plan = {.spec = &here, .out = &columns, .err = err};
+    here.path = path;
+    if (spec->csv != NULL)
+        plan.csv = *spec->csv;
+    plan.csv.delimiter = planned->delimiter;
+    tt_status status = copy_sample(&plan, block);
+    if (status == TT_OK)
+        status = read_first_line(&plan);
+    if (status == TT_OK)
+        status = compare_columns(&plan, planned);
+    tt_mem_free(plan.text);
+    free_columns(&columns);
     return status;
 }

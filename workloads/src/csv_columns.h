@@ -46,6 +46,14 @@ TT_NODISCARD tt_status tti_csv_columns_plan(const tt_data_spec *spec,
                                             const tti_text_block *block,
                                             struct tt_csv_columns *out,
                                             tt_error *err);
+// Whether the file at `path`, which begins with `block`, has the columns planned from the first
+// file: by name and order where they have headers, else by number.
+// errors   TT_INVALID they differ; TT_SYNTAX, TT_NOMEM
+TT_NODISCARD tt_status tti_csv_columns_check(const tt_data_spec *spec,
+                                             const char *path,
+                                             const tti_text_block *block,
+                                             const struct tt_csv_columns *planned,
+                                             tt_error *err);
 // Parses a block; its `format` is a struct tt_csv_columns.
 void tti_csv_parse(tti_text_block *block);
 

@@ -10,9 +10,11 @@ typedef struct csv_job {
 } csv_job;
 
 static tt_status
-prepare(void *self, tti_text_block *block, tt_error *err)
+prepare(void *self, tti_text_block *block, const char *path, tt_error *err)
 {
     csv_job *job = self;
+    if (block->format != NULL) // planned by the first file
+        return tti_csv_columns_check(job->spec, path, block, block->format, err);
     struct tt_csv_columns *columns = tt_mem_zalloc(1, sizeof *columns);
     if (columns == NULL)
         return tt_error_set(err, TT_NOMEM, job->spec->path, NULL, "no memory for the columns");

@@ -10,8 +10,8 @@
 #define TTI_FEATURES_MAX 2147483646u
 #define TTI_CLASSES_MAX  256u
 
-// One file format. open: `spec` is checked for format and path only; *out is an empty data set to
-// fill, closed by the caller whatever happens.
+// One file format. open: `spec` is checked for format and paths only, and `paths` is set whether
+// there is one or more; *out is an empty data set to fill, closed by the caller whatever happens.
 typedef struct tti_reader {
     const char *name;
     tt_status (*open)(const tt_data_spec *spec, tt_dataset *out, tt_error *err);
@@ -30,6 +30,9 @@ int tti_thread_count(int threads);
 enum { TTI_PLACE_SIZE = 320 };
 void tti_place(char place[TTI_PLACE_SIZE], const char *path, const char *suffix_format, ...)
     TT_PRINTF(3, 4);
+
+// "first" or "first and 3 more files": what is wrong with all files together.
+void tti_place_of_all(char place[TTI_PLACE_SIZE], const char *const *paths, size_t path_count);
 
 // Class index of a label in an ascending table, or -1. [any]
 int tti_class_of(const tt_dataset *classes, double label);

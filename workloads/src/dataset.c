@@ -36,10 +36,31 @@ list_formats(char *text, size_t size)
     }
 }
 
+// One file as a list of one. 0: no file, or one without a name.
+static int
+list_paths(tt_data_spec *spec)
+{
+    if (spec->paths == NULL) {
+        spec->paths = &spec->path;
+        spec->path_count = 1;
+    }
+    if (spec->label_paths == NULL && spec->labels != NULL) {
+        spec->label_paths = &spec->labels;
+        spec->label_path_count = 1;
+    }
+    for (size_t i = 0; i < spec->path_count; i++)
+        if (spec->paths[i] == NULL || spec->paths[i][0] == '\0')
+            return 0;
+    spec->path = spec->path_count > 0 ? spec->paths[0] : NULL;
+    return spec->path_count > 0;
+}
+
 tt_status
-tt_dataset_open(const tt_data_spec *spec, tt_dataset **out, tt_error *err)
+tt_dataset_open(const tt_data_spec *given, tt_dataset **out, tt_error *err)
 {
     *out = NULL;
+    tt_data_spec listed = *given, *spec = &listed;
+    int has_files = list_paths(spec);
     const tti_reader *reader = find_reader(spec->format);
     if (reader == NULL) {
         char names[128];
@@ -48,7 +69,7 @@ tt_dataset_open(const tt_data_spec *spec, tt_dataset **out, tt_error *err)
                             "data format must be one of %s, not '%s'", names,
                             spec->format != NULL ? spec->format : "");
     }
-    if (spec->path == NULL || spec->path[0] == '\0')
+    if (!has_files)
         return tt_error_set(err, TT_INVALID, NULL, "name the file to read", "no data file given");
     if (spec->feature_count > TTI_FEATURES_MAX)
         return tt_error_set(err, TT_RANGE, spec->path, NULL,
@@ -102,6 +123,16 @@ tti_place(char place[TTI_PLACE_SIZE], const char *path, const char *suffix_forma
     const char *tail = length > room ? path + length - (room - 3) : path;
     (void)snprintf(place, TTI_PLACE_SIZE, "%s%s%s%s", dots, tail, suffix[0] != '\0' ? ":" : "",
                    suffix);
+}
+
+void
+tti_place_of_all(char place[TTI_PLACE_SIZE], const char *const *paths, size_t path_count)
+{
+    if (path_count > 1)
+        (void)snprintf(place, TTI_PLACE_SIZE, "%.280s and %zu more file%s", paths[0],
+                       path_count - 1, path_count > 2 ? "s" : "");
+    else
+        (void)snprintf(place, TTI_PLACE_SIZE, "%s", paths[0]);
 }
 
 int

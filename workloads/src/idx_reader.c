@@ -15,8 +15,9 @@ struct idx_header {
 struct idx_file {
     const char *path;
     tti_source *source;
-    struct idx_header header;
-    uint8_t *bytes;
+    struct idx_header header; // of this file
+    uint8_t *bytes;           // the items of all files so far
+    size_t used;              // of `bytes`, before this file
     tt_error *err;
 };
 
@@ -108,14 +109,15 @@ read_items(struct idx_file *file)
     while (used < total) {
         if (used == room) {
             room = TT_MIN(total, TT_MAX(2 * room, (size_t)READ_STEP_BYTES));
-            uint8_t *grown = tt_mem_realloc(file->bytes, room);
+            uint8_t *grown = tt_mem_realloc(file->bytes, file->used + room);
             if (grown == NULL)
                 return tt_error_set(file->err, TT_NOMEM, file->path, "use more memory",
-                                    "no memory for %zu bytes", room);
+                                    "no memory for %zu bytes", file->used + room);
             file->bytes = grown;
         }
         size_t got;
-        TT_TRY(tti_source_read(file->source, file->bytes + used, room - used, &got, file->err));
+        TT_TRY(tti_source_read(file->source, file->bytes + file->used + used, room - used, &got,
+                               file->err));
         used += got;
         if (used == room)
             continue;
@@ -157,7 +159,7 @@ read_idx(struct idx_file *file, const char *expected, int is_labels)
 }
 
 static tt_status
-find_classes(const struct idx_file *labels, tt_dataset *out)
+find_classes(const struct idx_file *labels, const char *place, tt_dataset *out)
 {
     int present[256] = {0};
     for (uint64_t row = 0; row < out->row_count; row++)
@@ -166,7 +168,7 @@ find_classes(const struct idx_file *labels, tt_dataset *out)
         if (present[label])
             out->class_label[out->class_count++] = label;
     if (out->class_count == 1)
-        return tt_error_set(labels->err, TT_INVALID, labels->path,
+        return tt_error_set(labels->err, TT_INVALID, place,
                             "training needs items of at least two classes",
                             "only one label value (%.0f) in all %llu items", out->class_label[0],
                             (unsigned long long)out->row_count);
@@ -174,44 +176,59 @@ find_classes(const struct idx_file *labels, tt_dataset *out)
 }
 
 static tt_status
-set_labels(const struct idx_file *labels, const tt_dataset *like, tt_dataset *out)
+set_labels(const struct idx_file *labels, const tt_data_spec *spec, tt_dataset *out)
 {
+    const tt_dataset *like = spec->like;
+    char place[TTI_PLACE_SIZE];
+    tti_place_of_all(place, spec->label_paths, spec->label_path_count);
     if (like != NULL) {
         out->class_count = like->class_count;
         memcpy(out->class_label, like->class_label, sizeof out->class_label);
     } else {
-        TT_TRY(find_classes(labels, out));
+        TT_TRY(find_classes(labels, place, out));
     }
-    int class_of[256];
+    uint16_t class_of[256];
     for (int label = 0; label < 256; label++)
-        class_of[label] = tti_class_of(out, label);
+        class_of[label] = (uint16_t)TT_MAX(tti_class_of(out, label), 0); // checked: check_labels
     out->label = tt_mem_alloc(out->row_count * sizeof *out->label);
     if (out->label == NULL)
-        return tt_error_set(labels->err, TT_NOMEM, labels->path, NULL, "no memory for the labels");
-    for (uint64_t row = 0; row < out->row_count; row++) {
-        int class_index = class_of[labels->bytes[row]];
-        if (class_index < 0) {
-            char what[96];
-            (void)snprintf(what, sizeof what, "label %u does not occur in the training data",
-                           labels->bytes[row]);
-            return fail_at(labels, labels->header.header_bytes + row, TT_INVALID,
-                           "train and test with the same labels", what);
-        }
-        out->label[row] = (uint16_t)class_index;
+        return tt_error_set(labels->err, TT_NOMEM, place, NULL, "no memory for the labels");
+    for (uint64_t row = 0; row < out->row_count; row++)
+        out->label[row] = class_of[labels->bytes[row]];
+    return TT_OK;
+}
+
+// Labels of this file that the training data has not.
+static tt_status
+check_labels(const struct idx_file *labels, const tt_dataset *like)
+{
+    for (uint64_t item = 0; like != NULL && item < labels->header.item_count; item++) {
+        uint8_t label = labels->bytes[labels->used + item];
+        if (tti_class_of(like, label) >= 0)
+            continue;
+        char what[96];
+        (void)snprintf(what, sizeof what, "label %u does not occur in the training data", label);
+        return fail_at(labels, labels->header.header_bytes + item, TT_INVALID,
+                       "train and test with the same labels", what);
     }
     return TT_OK;
 }
 
 static tt_status
-check_width(const struct idx_file *images, const tt_data_spec *spec)
+check_width(const struct idx_file *images, const tt_data_spec *spec, const tt_dataset *out)
 {
     uint64_t width = images->header.item_bytes;
     if (spec->like != NULL && spec->like->layout != TT_DATA_DENSE_U8)
-        return tt_error_set(images->err, TT_INVALID, spec->path, "read both in one format",
+        return tt_error_set(images->err, TT_INVALID, images->path, "read both in one format",
                             "is dense (IDX) while the training data is not");
+    if (out->row_count > 0 && out->feature_count != width)
+        return tt_error_set(images->err, TT_INVALID, images->path,
+                            "name files with items of one size",
+                            "an item has %llu bytes; those of %.200s have %u",
+                            (unsigned long long)width, spec->paths[0], out->feature_count);
     uint32_t wanted = spec->like != NULL ? spec->like->feature_count : spec->feature_count;
     if (wanted != 0 && wanted != width)
-        return tt_error_set(images->err, TT_INVALID, spec->path,
+        return tt_error_set(images->err, TT_INVALID, images->path,
                             spec->like != NULL ? "train and test with items of one size"
                                                : "correct data.features or leave it out",
                             "an item has %llu bytes; expected %u features",
@@ -230,30 +247,49 @@ check_counts(const struct idx_file *images, const struct idx_file *labels)
         (unsigned long long)images->header.item_count, images->path);
 }
 
+// One file of items and its labels, behind those before them.
+static tt_status
+read_pair(const tt_data_spec *spec,
+          size_t pair,
+          struct idx_file *images,
+          struct idx_file *labels,
+          tt_dataset *out)
+{
+    images->path = spec->paths[pair];
+    labels->path = spec->label_paths[pair];
+    TT_TRY(read_idx(images, "0x00000803 (images) or another 0x000008nn", 0));
+    TT_TRY(check_width(images, spec, out));
+    TT_TRY(read_idx(labels, "0x00000801 (labels)", 1));
+    TT_TRY(check_counts(images, labels));
+    TT_TRY(check_labels(labels, spec->like));
+    out->row_count += images->header.item_count;
+    out->feature_count = (uint32_t)images->header.item_bytes;
+    images->used += images->header.item_count * images->header.item_bytes;
+    labels->used += labels->header.item_count;
+    return TT_OK;
+}
+
 tt_status
 tti_idx_open(const tt_data_spec *spec, tt_dataset *out, tt_error *err)
 {
-    if (spec->labels == NULL || spec->labels[0] == '\0')
+    if (spec->label_path_count == 0 || spec->label_paths[0][0] == '\0')
         return tt_error_set(err, TT_INVALID, spec->path, "set data.labels to the file of labels",
                             "IDX data needs a second file with the labels");
-    struct idx_file images = {.path = spec->path, .err = err},
-                    labels = {.path = spec->labels, .err = err};
-    tt_status status = read_idx(&images, "0x00000803 (images) or another 0x000008nn", 0);
-    if (status == TT_OK)
-        status = check_width(&images, spec);
-    if (status == TT_OK)
-        status = read_idx(&labels, "0x00000801 (labels)", 1);
-    if (status == TT_OK)
-        status = check_counts(&images, &labels);
+    if (spec->label_path_count != spec->path_count)
+        return tt_error_set(
+            err, TT_INVALID, spec->path, "name as many files of labels, in the same order",
+            "%zu files of items and %zu files of labels", spec->path_count, spec->label_path_count);
+    struct idx_file images = {.err = err}, labels = {.err = err};
+    tt_status status = TT_OK;
+    for (size_t pair = 0; status == TT_OK && pair < spec->path_count; pair++)
+        status = read_pair(spec, pair, &images, &labels, out);
     if (status == TT_OK) {
         out->layout = TT_DATA_DENSE_U8;
-        out->row_count = images.header.item_count;
-        out->feature_count = (uint32_t)images.header.item_bytes;
         out->nonzero_count = out->row_count * out->feature_count;
         out->scale = 1.0f / 255.0f;
         out->bytes = images.bytes;
         images.bytes = NULL; // now the data set's
-        status = set_labels(&labels, spec->like, out);
+        status = set_labels(&labels, spec, out);
     }
     tt_mem_free(images.bytes);
     tt_mem_free(labels.bytes);

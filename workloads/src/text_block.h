@@ -19,7 +19,7 @@ typedef struct tti_text_block {
     // In: text[0..text_bytes), whole lines, the last byte is '\n', padding readable behind it.
     char *text;
     size_t text_bytes;
-    int first;                // the file begins here
+    int first;                // a file begins here
     uint32_t index_limit;     // the largest index (1-based) allowed
     const char *limit_advice; // what to do about a larger one
     const void *format;       // what the format's parser needs to know besides; shared, read-only

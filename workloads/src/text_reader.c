@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define BLOCK_BYTES    ((size_t)512 * 1024)
@@ -15,6 +16,8 @@
 
 struct item {
     tti_text_block block;
+    size_t file;           // whose text this is
+    int last;              // of its file
     tt_status fill_status; // not TT_OK: reading failed behind the block's text
     tt_error fill_error;
 };
@@ -24,16 +27,20 @@ struct reader {
     void *self; // the format's
     const tt_data_spec *spec;
     const void *prepared; // by the format from the first block
-    tti_source *source;
+    uint64_t plain_bytes; // of all files, for estimates; 0: not known
     tt_error *err;
     // fill
-    char *carry; // the beginning of a line whose end is not read yet
+    size_t source_file; // the file that `source` reads
+    tti_source *source; // NULL: the next file is not open yet
+    char *carry;        // the beginning of a line whose end is not read yet
     size_t carry_bytes, carry_capacity;
-    int begun, handed_on, ended;
+    int begun, handed_on; // with this file
+    int ended;            // all files are read
     // drain
     tt_dataset *data;
     size_t row_capacity, entry_capacity, value_capacity;
-    uint64_t line_count;
+    size_t drained_file;            // whose block it is
+    uint64_t line_count, file_rows; // before this block, in its file
     uint32_t width;
     uint32_t label_count; // in order of first occurrence, until sort_classes
     double label_value[TTI_CLASSES_MAX];
@@ -50,11 +57,17 @@ fill_failed(struct reader *reader, struct item *item, tt_status status)
     return 1;
 }
 
+static const char *
+path_of(const struct reader *reader, size_t file)
+{
+    return reader->spec->paths[file];
+}
+
 static int
 fill_no_memory(struct reader *reader, struct item *item)
 {
     return fill_failed(reader, item,
-                       tt_error_set(&item->fill_error, TT_NOMEM, reader->spec->path,
+                       tt_error_set(&item->fill_error, TT_NOMEM, path_of(reader, item->file),
                                     "use fewer data.threads or more memory",
                                     "no memory for a block of text"));
 }
@@ -87,32 +100,54 @@ carry_over(struct reader *reader, tti_text_block *block, size_t whole_bytes)
     return 1;
 }
 
-// At the end of the data: the last line may lack its newline. Room for it is always reserved.
-static int
-finish_text(struct reader *reader, tti_text_block *block)
+// At the end of a file: the last line may lack its newline. Room for it is always reserved.
+static void
+finish_text(struct reader *reader, struct item *item)
 {
-    reader->ended = 1;
+    tti_text_block *block = &item->block;
+    item->last = 1;
     reader->carry_bytes = 0;
     if (block->text_bytes > 0 && block->text[block->text_bytes - 1] != '\n')
         block->text[block->text_bytes++] = '\n';
     memset(block->text + block->text_bytes, 0, TTI_TEXT_PADDING);
-    return block->text_bytes > 0;
 }
 
-// Whole lines are in the block: the first one is shown to the format. Always 1.
+static tt_status
+open_file(struct reader *reader, tt_error *err)
+{
+    if (reader->source != NULL)
+        return TT_OK;
+    reader->begun = reader->handed_on = 0;
+    return tti_source_open(path_of(reader, reader->source_file), &reader->source, err);
+}
+
+// The next item is of the next file.
+static void
+close_file(struct reader *reader)
+{
+    tti_source_close(reader->source);
+    reader->source = NULL;
+    reader->ended = ++reader->source_file == reader->spec->path_count;
+}
+
+// Whole lines are in the block: the first one of a file is shown to the format. Always 1.
 static int
 hand_on(struct reader *reader, struct item *item)
 {
     tti_text_block *block = &item->block;
     block->first = !reader->handed_on;
-    if (!reader->handed_on && reader->format->prepare != NULL) {
-        tt_status status = reader->format->prepare(reader->self, block, &item->fill_error);
+    if (block->first && block->text_bytes > 0 && reader->format->prepare != NULL) {
+        block->format = reader->prepared;
+        tt_status status = reader->format->prepare(reader->self, block, path_of(reader, item->file),
+                                                   &item->fill_error);
         if (status != TT_OK)
             return fill_failed(reader, item, status);
         reader->prepared = block->format;
     }
     reader->handed_on = 1;
     block->format = reader->prepared;
+    if (item->last)
+        close_file(reader);
     return 1;
 }
 
@@ -123,9 +158,14 @@ fill(void *self, void *slot)
     struct item *item = slot;
     tti_text_block *block = &item->block;
     item->fill_status = TT_OK;
+    item->file = reader->source_file;
+    item->last = 0;
     block->text_bytes = 0;
     if (reader->ended)
         return 0;
+    tt_status status = open_file(reader, &item->fill_error);
+    if (status != TT_OK)
+        return fill_failed(reader, item, status);
     size_t wanted = reader->carry_bytes + BLOCK_BYTES;
     for (;;) {
         if (tti_text_block_reserve(block, wanted + 1, reader->format->tokens) != TT_OK)
@@ -133,8 +173,8 @@ fill(void *self, void *slot)
         if (block->text_bytes == 0 && reader->carry_bytes > 0)
             memcpy(block->text, reader->carry, block->text_bytes = reader->carry_bytes);
         size_t got;
-        tt_status status = tti_source_read(reader->source, block->text + block->text_bytes,
-                                           wanted - block->text_bytes, &got, &item->fill_error);
+        status = tti_source_read(reader->source, block->text + block->text_bytes,
+                                 wanted - block->text_bytes, &got, &item->fill_error);
         if (status != TT_OK)
             return fill_failed(reader, item, status);
         size_t fresh = block->text_bytes;
@@ -142,8 +182,10 @@ fill(void *self, void *slot)
         if (!reader->begun)
             skip_byte_order_mark(block);
         reader->begun = 1;
-        if (got < wanted - fresh)
-            return finish_text(reader, block) && hand_on(reader, item);
+        if (got < wanted - fresh) {
+            finish_text(reader, item);
+            return hand_on(reader, item);
+        }
         const char *newline = memrchr(block->text, '\n', block->text_bytes);
         if (newline != NULL) {
             if (!carry_over(reader, block, (size_t)(newline + 1 - block->text)))
@@ -152,7 +194,8 @@ fill(void *self, void *slot)
         }
         if (wanted >= LINE_BYTES_MAX)
             return fill_failed(reader, item,
-                               tt_error_set(&item->fill_error, TT_SYNTAX, reader->spec->path,
+                               tt_error_set(&item->fill_error, TT_SYNTAX,
+                                            path_of(reader, item->file),
                                             "check that this is text with one row a line",
                                             "a line is longer than 1 GiB"));
         wanted *= 2;
@@ -174,6 +217,7 @@ work(void *self, void *slot)
 
 static tt_status
 report(struct reader *reader,
+       size_t file,
        uint64_t line,
        uint64_t column,
        tt_status status,
@@ -181,7 +225,7 @@ report(struct reader *reader,
        const char *what)
 {
     char place[TTI_PLACE_SIZE];
-    tti_place(place, reader->spec->path, "%llu:%llu",
+    tti_place(place, path_of(reader, file), "%llu:%llu",
               (unsigned long long)(reader->line_count + line), (unsigned long long)column);
     return tt_error_set(reader->err, status, place, advice, "%s", what);
 }
@@ -251,7 +295,7 @@ append_values(struct reader *reader, const tti_text_block *block)
 static size_t
 expect(const struct reader *reader, const tti_text_block *block, size_t count)
 {
-    uint64_t total = tti_source_plain_bytes(reader->source);
+    uint64_t total = reader->plain_bytes;
     if (reader->data->row_count > 0 || total <= block->text_bytes || block->text_bytes == 0)
         return count;
     return count + (size_t)((double)count * (1.03 * (double)total / (double)block->text_bytes));
@@ -305,8 +349,9 @@ merge_label(struct reader *reader, double label)
 }
 
 static tt_status
-merge_labels(struct reader *reader, const tti_text_block *block, uint16_t *class_of_label)
+merge_labels(struct reader *reader, const struct item *item, uint16_t *class_of_label)
 {
+    const tti_text_block *block = &item->block;
     for (uint32_t i = 0; i < block->label_count; i++) {
         int class_index = merge_label(reader, block->label_value[i]);
         if (class_index >= 0) {
@@ -321,13 +366,29 @@ merge_labels(struct reader *reader, const tti_text_block *block, uint16_t *class
             (void)snprintf(what, sizeof what,
                            "too many distinct labels: %.9g would be number %u of at most %u",
                            block->label_value[i], TTI_CLASSES_MAX + 1, TTI_CLASSES_MAX);
-        return report(reader, block->label_line[i], block->label_column[i],
+        return report(reader, item->file, block->label_line[i], block->label_column[i],
                       reader->spec->like != NULL ? TT_INVALID : TT_RANGE,
                       reader->spec->like != NULL
                           ? "train and test with the same labels"
                           : "the label must be a class; real-valued targets are not trained",
                       what);
     }
+    return TT_OK;
+}
+
+// A file without rows is a mistake even where others have some.
+static tt_status
+end_file(struct reader *reader, size_t file)
+{
+    const tti_text_format *format = reader->format;
+    if (reader->file_rows == 0 && reader->line_count > 0)
+        return tt_error_set(reader->err, TT_INVALID, path_of(reader, file),
+                            "check that this is the right file", "no rows, only %s", format->lines);
+    if (reader->file_rows == 0)
+        return tt_error_set(reader->err, TT_INVALID, path_of(reader, file),
+                            "check that this is the right file",
+                            "the file is empty; expected rows of %s", format->what);
+    reader->line_count = reader->file_rows = 0;
     return TT_OK;
 }
 
@@ -338,11 +399,12 @@ drain(void *self, void *slot)
     struct item *item = slot;
     tti_text_block *block = &item->block;
     uint16_t class_of_label[TTI_CLASSES_MAX + 1];
-    TT_TRY(merge_labels(reader, block, class_of_label));
+    reader->drained_file = item->file;
+    TT_TRY(merge_labels(reader, item, class_of_label));
     const tti_problem *problem = &block->problem;
     if (problem->status != TT_OK)
-        return report(reader, problem->line, problem->column, problem->status, problem->advice,
-                      problem->what);
+        return report(reader, item->file, problem->line, problem->column, problem->status,
+                      problem->advice, problem->what);
     if (item->fill_status != TT_OK) {
         if (reader->err != NULL)
             *reader->err = item->fill_error;
@@ -351,9 +413,10 @@ drain(void *self, void *slot)
     if (!append_rows(reader, block, class_of_label))
         return report_no_memory(reader);
     reader->line_count += block->line_count;
-    return reader->format->appended != NULL
-               ? reader->format->appended(reader->self, block, reader->err)
-               : TT_OK;
+    reader->file_rows += block->row_count;
+    if (reader->format->appended != NULL)
+        TT_TRY(reader->format->appended(reader->self, block, reader->err));
+    return item->last ? end_file(reader, item->file) : TT_OK;
 }
 
 // ---- The whole ----
@@ -388,21 +451,15 @@ finish(struct reader *reader)
 {
     const tt_data_spec *spec = reader->spec;
     tt_dataset *data = reader->data;
-    if (data->row_count == 0 && reader->line_count > 0)
-        return tt_error_set(reader->err, TT_INVALID, spec->path,
-                            "check that this is the right file", "no rows, only %s",
-                            reader->format->lines);
-    if (data->row_count == 0)
-        return tt_error_set(reader->err, TT_INVALID, spec->path,
-                            "check that this is the right file",
-                            "the file is empty; expected rows of %s", reader->format->what);
+    char place[TTI_PLACE_SIZE];
+    tti_place_of_all(place, spec->paths, spec->path_count);
     if (spec->like != NULL) {
         data->class_count = spec->like->class_count;
         memcpy(data->class_label, spec->like->class_label, sizeof data->class_label);
         data->feature_count = spec->like->feature_count;
     } else {
         if (reader->label_count == 1)
-            return tt_error_set(reader->err, TT_INVALID, spec->path,
+            return tt_error_set(reader->err, TT_INVALID, place,
                                 "training needs rows of at least two classes",
                                 "only one label value (%.9g) in all %llu rows",
                                 reader->label_value[0], (unsigned long long)data->row_count);
@@ -410,7 +467,7 @@ finish(struct reader *reader)
         data->feature_count = spec->feature_count > 0 ? spec->feature_count : reader->width;
     }
     if (data->feature_count == 0)
-        return tt_error_set(reader->err, TT_INVALID, spec->path, reader->format->feature_advice,
+        return tt_error_set(reader->err, TT_INVALID, place, reader->format->feature_advice,
                             "no row has a feature");
     shrink((void **)&data->label, data->row_count * sizeof *data->label);
     shrink((void **)&data->row_begin, (data->row_count + 1) * sizeof *data->row_begin);
@@ -450,6 +507,34 @@ read_all(struct reader *reader)
     return status;
 }
 
+// Compressed data that is damaged may have decompressed to nonsense. Only the file being read can
+// be: those before it were read to their ends, check sums and all.
+static tt_status
+blame_damage(struct reader *reader, tt_status status)
+{
+    tt_error damage;
+    if (status == TT_NOMEM || reader->source == NULL ||
+        reader->drained_file != reader->source_file ||
+        tti_source_verify(reader->source, &damage) != TT_CORRUPT)
+        return status;
+    if (reader->err != NULL)
+        *reader->err = damage;
+    return TT_CORRUPT;
+}
+
+// Bytes of all files when they are plain, for an estimate: 0 when the first one, which is open, is
+// not. A file that is not there is met when it is read.
+static uint64_t
+plain_bytes(const struct reader *reader)
+{
+    struct stat info;
+    uint64_t sum = tti_source_plain_bytes(reader->source);
+    for (size_t i = 1; sum > 0 && i < reader->spec->path_count; i++)
+        if (stat(path_of(reader, i), &info) == 0 && S_ISREG(info.st_mode))
+            sum += (uint64_t)info.st_size;
+    return sum;
+}
+
 tt_status
 tti_text_read(const tti_text_job *job, tt_error *err)
 {
@@ -468,17 +553,14 @@ tti_text_read(const tti_text_job *job, tt_error *err)
         status = tt_error_set(err, TT_INVALID, spec->path, "read both in one format",
                               "is sparse (%s) while the training data is dense", job->format->what);
     if (status == TT_OK)
-        status = tti_source_open(spec->path, &reader->source, err);
-    if (status == TT_OK)
+        status = open_file(reader, err);
+    if (status == TT_OK) {
+        reader->plain_bytes = plain_bytes(reader);
         status = read_all(reader);
-    if (status == TT_OK)
-        status = finish(reader);
-    tt_error damage;
-    if (status != TT_OK && status != TT_NOMEM && reader->source != NULL &&
-        tti_source_verify(reader->source, &damage) == TT_CORRUPT) {
-        status = TT_CORRUPT;
-        if (err != NULL)
-            *err = damage;
+        if (status == TT_OK)
+            status = finish(reader);
+        else
+            status = blame_damage(reader, status);
     }
     tti_source_close(reader->source);
     tt_mem_free(reader->carry);

@@ -9,9 +9,10 @@ typedef struct tti_text_format {
     const char *lines;          // what a file without rows may have: "blank lines and comments"
     const char *feature_advice; // where no row has a feature
     void (*parse)(tti_text_block *block);
-    // Looks at the first block of the file before any is parsed, and sets its `format`, which all
-    // blocks get; NULL: nothing to prepare. Called once, by any one thread.
-    tt_status (*prepare)(void *self, tti_text_block *block, tt_error *err);
+    // Looks at the first block of each file before any is parsed, and sets its `format`, which all
+    // later blocks get (it is NULL before the first file); NULL: nothing to prepare. Called in the
+    // order of the files, by one thread at a time.
+    tt_status (*prepare)(void *self, tti_text_block *block, const char *path, tt_error *err);
     // The rows of a block were appended; NULL: nobody wants to know. In order, one at a time.
     tt_status (*appended)(void *self, const tti_text_block *block, tt_error *err);
     int tokens; // blocks have room for `token`

@@ -41,6 +41,7 @@ typedef enum tt_config_kind {
     TT_CONFIG_DURATION, // double, seconds; NAN. "10m", "1h30m", "250ms", 90
     TT_CONFIG_ENUM,     // int, index into values; -1
     TT_CONFIG_NODE,     // const tt_config_node *; NULL. Any value, left for the caller to walk
+    TT_CONFIG_PATHS,    // const tt_config_paths *; NULL. One path or a list; * ? [...] match files
 } tt_config_kind;
 
 typedef enum tt_config_flag {
@@ -49,7 +50,19 @@ typedef enum tt_config_flag {
     TT_CONFIG_BELOW_MAX = 1 << 2, // max itself is out of range
     TT_CONFIG_AUTO = 1 << 3,      // the word `auto` stands for "absent, no default"
     TT_CONFIG_PERCENT = 1 << 4,   // REAL: "10%" is 0.1
+    // A value in place of the mapping that holds this key is this key's: `test: a.svm` is `test:
+    // {file: a.svm}`. Of a REAL key and another one, numbers go to the REAL.
+    TT_CONFIG_SHORTHAND = 1 << 5,
 } tt_config_flag;
+
+// Files in the order of the list; what one pattern matches, in the order of bytes (as LC_ALL=C ls
+// has it). A pattern that matches nothing, and a file that is there twice, are faults; a plain path
+// is not looked for.
+typedef struct tt_config_paths {
+    size_t count; // at least 1
+    const char *const *path;
+    const char *const *place; // of the element that says it: "job.yaml:12:18"
+} tt_config_paths;
 
 typedef struct tt_config_key {
     const char *path; // "optimizer.learning_rate", relative to the mapping that is read
@@ -99,6 +112,9 @@ tt_status tt_config_read_at(
 // One node as one key (its offset is ignored): for elements of a sequence.
 tt_status
 tt_config_read_one(tt_config *cfg, const tt_config_node *node, const tt_config_key *key, void *out);
+// Writes out what was said in short (TT_CONFIG_SHORTHAND), so that an override can go inside.
+// Reading does it as well. errors TT_NOMEM
+tt_status tt_config_spell_out(tt_config *cfg, const tt_config_key *keys, size_t count);
 // 1 when the file, text or an override gives this key (whatever its value is, except null).
 int tt_config_given(const tt_config *cfg, const char *path);
 

@@ -16,6 +16,7 @@ typedef enum tt_rng_role {
     TT_RNG_GENERATOR,
     TT_RNG_TEST,
     TT_RNG_SCHEDULE,
+    TT_RNG_VALIDATION, // which rows are held out, one stream a row
 } tt_rng_role;
 
 typedef struct tt_rng {

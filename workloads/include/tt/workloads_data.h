@@ -58,9 +58,13 @@ enum { TT_CSV_HASH_BITS = 18, TT_CSV_HASH_BITS_MAX = 30 };
 
 // What to read. Zeros are the defaults.
 typedef struct tt_data_spec {
-    const char *format;     // a name of tt_data_format_name: "libsvm", "csv" or "idx"
-    const char *path;       // plain, gzip, xz or zstd, told by the first bytes and not by the name
-    const char *labels;     // idx: the file of labels; NULL for other formats
+    const char *format; // a name of tt_data_format_name: "libsvm", "csv" or "idx"
+    const char *path;   // plain, gzip, xz or zstd, told by the first bytes and not by the name
+    const char *labels; // idx: the file of labels; NULL for other formats
+    // Several files instead of `path` (and `labels`): their rows follow one another in this order.
+    // CSV headers must agree; idx files are paired with their labels by order. NULL: one file
+    const char *const *paths, *const *label_paths;
+    size_t path_count, label_path_count;
     const tt_csv_spec *csv; // csv: NULL for the defaults. Borrowed for the call
     uint32_t feature_count; // 0 = from the data; else indices beyond it are errors
     int threads;            // parsers; 0 = as many as processors. The result does not depend on it
@@ -71,7 +75,8 @@ typedef struct tt_data_spec {
 // Reads a whole data set. A value is the decimal rounded to double, then to float. Without `like`,
 // the classes are the distinct labels in ascending order, at least 2 and at most 256 of them.
 //
-// errors   the first one in file order, whatever the number of threads, with its place
+// errors   the first one in the order of files and lines, whatever the number of threads, with its
+// place
 //          ("file:line:column" for text, "file: byte offset" for IDX and compressed data):
 //          TT_SYNTAX malformed; TT_RANGE an index, value or label out of range; TT_INVALID the data
 //          cannot be trained on (no rows, one label value, the wrong format name); TT_NOTFOUND,
@@ -81,6 +86,15 @@ typedef struct tt_data_spec {
 // memory   at peak the final arrays plus a few MiB a thread (and the longest line)
 // thread   [control]; starts `threads - 1` threads and joins them
 TT_NODISCARD tt_status tt_dataset_open(const tt_data_spec *spec, tt_dataset **out, tt_error *err);
+
+// Moves rows out of `data`, in their order, into a data set of its own with the same classes and
+// width: row i goes when the first draw of stream (seed, TT_RNG_VALIDATION, i) is below `share`, so
+// that neither threads nor the number of files change which rows they are, and rows that are added
+// behind do not either. Both may end without rows.
+// errors   TT_NOMEM, `data` is as it was
+// owns     *out as tt_dataset_open
+TT_NODISCARD tt_status
+tt_dataset_split(tt_dataset *data, double share, uint64_t seed, tt_dataset **out, tt_error *err);
 
 // The formats by name, for messages and help; NULL when `format_index` is past the last.
 const char *tt_data_format_name(size_t format_index);

@@ -123,6 +123,10 @@ typedef struct tt_model_metrics {
     int finite;       // 0: the loss or a parameter is not finite
 } tt_model_metrics;
 
+// Mean loss on `data` of the best constant answer to the training rows: the classes' shares
+// (hinge: the larger class). What a model must beat to have learnt anything.
+double tt_model_prior_loss(const tt_model *model, const tt_dataset *train, const tt_dataset *data);
+
 // Evaluates params (the whole table) on `data` with up to `threads` threads. Deterministic whatever
 // their number: fixed chunks, summed in order. Sparse data may have features the model has not seen
 // (they weigh nothing); labels are matched by the value in the file.
