@@ -153,6 +153,27 @@ print_gain(const tt_job_result *result)
 }
 
 static void
+print_validation(const tt_job_result *result)
+{
+    if (result->validations == 0)
+        return;
+    (void)printf("validation");
+    for (uint32_t i = 0; i < result->validation_count; i++)
+        (void)printf("%s %s %.4f", i > 0 ? "," : "", result->validation[i].name,
+                     result->validation[i].value);
+    (void)printf(" (the classes' shares alone: loss %.4f).  ", result->prior_loss);
+    if (result->saved_best)
+        (void)printf("Saved is the best model, of evaluation %u of %u, epoch %.1f.\n",
+                     result->best_validation, result->validations, result->best_epoch);
+    else if (result->best_validation == result->validations)
+        (void)printf("The last of %u evaluations was the best.\n", result->validations);
+    else
+        (void)printf("The best of %u evaluations was %.4f at epoch %.1f: stop.patience would have "
+                     "kept that model.\n",
+                     result->validations, result->best_validation_loss, result->best_epoch);
+}
+
+static void
 print_result(const tt_job_result *result)
 {
     static const char *const outcomes[] = {"converged", "stopped", "interrupted", "failed"};
@@ -164,6 +185,7 @@ print_result(const tt_job_result *result)
         (void)printf("%s %s %.4f", i == 0 ? "  test" : ",", result->test[i].name,
                      result->test[i].value);
     (void)printf("\n");
+    print_validation(result);
     if (result->generations > 1)
         (void)printf("tuning: %llu changes of setting without a pause, %.1f s spent exploring, "
                      "%.2f s lost reconfiguring.  "

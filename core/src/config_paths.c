@@ -1,6 +1,7 @@
 // Keys that name several files: lists and patterns; and what is said in short in place of a
 // mapping.
 #include "config_tree.h"
+#include <errno.h>
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,12 +54,20 @@ add(collector *c, const tt_config_node *node, const char *path)
     c->place[c->count++] = node->place->text;
 }
 
+// A directory that is not there matches nothing; one that cannot be read is a fault.
+static int
+directory_failed(const char *path, int error_number)
+{
+    TT_UNUSED(path);
+    return error_number != ENOENT && error_number != ENOTDIR;
+}
+
 static void
 add_matches(collector *c, const tt_config_node *node, const char *pattern)
 {
     glob_t found;
     // In the order of bytes, for the program keeps the C locale.
-    int result = glob(pattern, GLOB_ERR, NULL, &found);
+    int result = glob(pattern, 0, directory_failed, &found);
     for (size_t i = 0; result == 0 && i < found.gl_pathc; i++)
         add(c, node, found.gl_pathv[i]);
     if (result == GLOB_NOSPACE)

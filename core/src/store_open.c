@@ -43,6 +43,9 @@ static const char schema[] =
     " remaining_s REAL, decision TEXT, reason TEXT, realised_gain_s REAL);"
     "CREATE TABLE event (time_s REAL, level TEXT, text TEXT);"
     "CREATE TABLE progress (time_s REAL, iteration INTEGER, epoch REAL, loss REAL, objective REAL);"
+    "CREATE TABLE validation (ordinal INTEGER PRIMARY KEY, time_s REAL, iteration INTEGER, epoch "
+    "REAL,"
+    " loss REAL, accuracy REAL, auc REAL, prior_loss REAL, saved INTEGER);"
     "CREATE TABLE sample (iteration_first INTEGER PRIMARY KEY, count INTEGER, time_s REAL,"
     " loss_mean REAL, loss_sd REAL, setting INTEGER, staleness_mean REAL, not_finite INTEGER);";
 

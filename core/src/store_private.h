@@ -43,6 +43,7 @@ typedef struct tti_store_cell {
     X(PROPOSAL, 13, "INSERT OR REPLACE INTO proposal VALUES")                                      \
     X(EVENT, 3, "INSERT INTO event VALUES")                                                        \
     X(PROGRESS, 5, "INSERT INTO progress VALUES")                                                  \
+    X(VALIDATION, 9, "INSERT OR REPLACE INTO validation VALUES")                                   \
     X(SAMPLE, 8, "INSERT INTO sample VALUES")                                                      \
     X(GAIN, 0, "UPDATE proposal SET realised_gain_s = ?2 WHERE ordinal = ?1")                      \
     X(TOUCH, 0, "UPDATE run SET updated_at = ?1")                                                  \

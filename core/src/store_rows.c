@@ -299,3 +299,13 @@ tt_store_put_progress(tt_store *store, const tt_store_progress *p, tt_error *err
                                     TTI_REAL(p->loss), TTI_REAL(p->objective)};
     return tti_store_write(store, TTI_STORE_PROGRESS, cells, TT_COUNT_OF(cells), err);
 }
+
+tt_status
+tt_store_put_validation(tt_store *store, const tt_store_validation *v, tt_error *err)
+{
+    const tti_store_cell cells[] = {
+        TTI_INT(v->ordinal), TTI_REAL(v->time_s),     TTI_INT(v->iteration),
+        TTI_REAL(v->epoch),  TTI_REAL(v->loss),       TTI_REAL(v->accuracy),
+        TTI_REAL(v->auc),    TTI_REAL(v->prior_loss), TTI_INT(v->saved)};
+    return tti_store_write(store, TTI_STORE_VALIDATION, cells, TT_COUNT_OF(cells), err);
+}

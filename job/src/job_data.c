@@ -40,24 +40,67 @@ csv_of(const tti_spec *spec)
 }
 
 static tt_status
+read_some(const tti_spec *spec,
+          const tt_config_paths *files,
+          const tt_config_paths *labels,
+          const tt_dataset *like,
+          tt_dataset **out,
+          tt_error *err)
+{
+    tt_csv_spec csv = csv_of(spec);
+    tt_data_spec data = {.format = tti_format_names[spec->format],
+                         .csv = &csv,
+                         .paths = files->path,
+                         .path_count = files->count,
+                         .label_paths = labels != NULL ? labels->path : NULL,
+                         .label_path_count = labels != NULL ? labels->count : 0,
+                         .feature_count = (uint32_t)spec->features,
+                         .threads = (int)spec->data_threads,
+                         .like = like};
+    return tt_dataset_open(&data, out, err);
+}
+
+static tt_status
 read_files(tt_job *job, tt_error *err)
 {
     const tti_spec *spec = &job->spec;
-    const char *format = tti_format_names[spec->format];
-    tt_csv_spec csv = csv_of(spec);
-    tt_data_spec data = {.format = format,
-                         .csv = &csv,
-                         .path = spec->train,
-                         .labels = spec->labels,
-                         .feature_count = (uint32_t)spec->features,
-                         .threads = (int)spec->data_threads};
-    TT_TRY(tt_dataset_open(&data, &job->train, err));
+    TT_TRY(read_some(spec, spec->train, spec->labels, NULL, &job->train, err));
+    if (spec->validation_file != NULL)
+        TT_TRY(read_some(spec, spec->validation_file, spec->validation_labels, job->train,
+                         &job->validation, err));
     if (spec->test_file == NULL)
         return TT_OK;
-    data.path = spec->test_file;
-    data.labels = spec->test_labels;
-    data.like = job->train;
-    return tt_dataset_open(&data, &job->test, err);
+    return read_some(spec, spec->test_file, spec->test_labels, job->train, &job->test, err);
+}
+
+// Puts an error where a key of the job file stands.
+static void
+place_at(const tt_job *job, const char *key, tt_error *err)
+{
+    const tt_config_node *node = tt_config_find(job->config, NULL, key);
+    if (err != NULL && node != NULL)
+        (void)snprintf(err->where, sizeof err->where, "%.310s", tt_config_node_place(node));
+}
+
+static tt_status
+hold_out(tt_job *job, tt_error *err)
+{
+    const tti_spec *spec = &job->spec;
+    if (!(spec->validation_fraction > 0))
+        return TT_OK;
+    TT_TRY(tt_dataset_split(job->train, spec->validation_fraction, (uint64_t)spec->seed,
+                            &job->validation, err));
+    uint64_t left = job->train->row_count, held = job->validation->row_count;
+    if (left > 0 && held > 0)
+        return TT_OK;
+    tt_status status = tt_error_set(
+        err, TT_INVALID, NULL,
+        held == 0 ? "hold out a larger share, or name files to validate on"
+                  : "hold out a smaller share, or name files to validate on",
+        "holding out %g %% of %llu rows leaves none to %s", 100 * spec->validation_fraction,
+        (unsigned long long)(left + held), held == 0 ? "validate on" : "train on");
+    place_at(job, "data.validation.fraction", err);
+    return status;
 }
 
 static void
@@ -103,9 +146,10 @@ check_rows(const tt_job *job, tt_error *err)
 {
     uint64_t rows = job->train->row_count;
     if (job->spec.consistency == TT_PS_BSP && rows < (uint64_t)job->spec.slices)
-        return tt_error_set(err, TT_INVALID, job->spec.train, "lower bsp_slices",
-                            "%llu rows cannot be dealt to %lld slices", (unsigned long long)rows,
-                            (long long)job->spec.slices);
+        return tt_error_set(err, TT_INVALID,
+                            job->spec.train != NULL ? job->spec.train->path[0] : NULL,
+                            "lower bsp_slices", "%llu rows cannot be dealt to %lld slices",
+                            (unsigned long long)rows, (long long)job->spec.slices);
     return TT_OK;
 }
 
@@ -127,18 +171,16 @@ static void
 place_at_model(const tt_job *job, tt_error *err)
 {
     int pull = job->spec.pull == TT_MODEL_PULL_KEYED && job->train->layout != TT_DATA_SPARSE;
-    const tt_config_node *node =
-        tt_config_find(job->config, NULL, pull ? "model.pull" : "model.kind");
-    if (err != NULL && node != NULL)
-        (void)snprintf(err->where, sizeof err->where, "%.310s", tt_config_node_place(node));
+    place_at(job, pull ? "model.pull" : "model.kind", err);
 }
 
 tt_status
 tti_job_data(tt_job *job, tt_error *err)
 {
     const tti_spec *spec = &job->spec;
-    job->bayes_loss = NAN;
+    job->bayes_loss = job->prior_loss = NAN;
     TT_TRY(spec->format == TTI_FORMAT_CLICKLOG ? generate(job, err) : read_files(job, err));
+    TT_TRY(hold_out(job, err));
     TT_TRY(check_rows(job, err));
     tt_model_config model = {.kind = tti_model_names[spec->model],
                              .l2 = spec->l2,
@@ -150,6 +192,8 @@ tti_job_data(tt_job *job, tt_error *err)
         place_at_model(job, err);
         return status;
     }
+    if (job->validation != NULL)
+        job->prior_loss = tt_model_prior_loss(job->model, job->train, job->validation);
     shape_table(job);
     return tt_shards_open(job->train, shard_count(job), (uint64_t)spec->seed, &job->shards, err);
 }

@@ -18,8 +18,10 @@ typedef struct tti_spec {
     const char *name;
     int64_t seed;
     int format;
-    const char *train, *labels;
-    const char *test_file, *test_labels;
+    const tt_config_paths *train, *labels;
+    const tt_config_paths *test_file, *test_labels;
+    const tt_config_paths *validation_file, *validation_labels;
+    double validation_fraction; // NAN: none
     int64_t features, shards, data_threads;
     const char *csv_label, *csv_numeric, *csv_categorical, *csv_ignore;
     int csv_delimiter, csv_header, csv_log_numeric;
@@ -37,6 +39,8 @@ typedef struct tti_spec {
     double checkpoint_every;
     int64_t checkpoint_keep;
     double stop_loss, stop_objective, stop_epochs, stop_time;
+    int64_t patience; // 0: no early stopping
+    double min_delta, evaluate_every;
     int engine, driver;
     int64_t nodes;
     int consistency;
@@ -66,7 +70,8 @@ struct tt_job {
     tt_space space;
     tti_script_step *script;
     uint32_t script_count;
-    tt_dataset *train, *test;
+    tt_dataset *train, *validation, *test; // the last two may be NULL
+    double prior_loss; // on the validation rows, of the classes' shares; NAN without them
     double bayes_loss; // of generated data, NAN otherwise
     tt_model *model;
     tt_shards *shards;

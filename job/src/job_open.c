@@ -25,7 +25,7 @@ name_job(tt_job *job, const tt_job_source *source)
 }
 
 static void
-need(tt_job *job, const char *path, const char *value, const char *format)
+need(tt_job *job, const char *path, const tt_config_paths *value, const char *format)
 {
     // A key that is there without a usable value was complained about when it was read.
     if (value == NULL && !tt_config_given(job->config, path))
@@ -74,20 +74,22 @@ check_data_kind(tt_job *job)
 {
     static const char *const generated[] = {"data.rows", "data.columns", "data.fields",
                                             "data.test.rows"};
-    static const char *const read[] = {"data.train", "data.labels", "data.test.file",
-                                       "data.test.labels"};
+    static const char *const read[] = {"data.train",           "data.labels",
+                                       "data.test.file",       "data.test.labels",
+                                       "data.validation.file", "data.validation.labels"};
     int format = job->spec.format;
-    for (size_t i = 0; format >= 0 && i < TT_COUNT_OF(generated); i++) {
+    for (size_t i = 0; format >= 0 && i < TT_COUNT_OF(generated); i++)
         if (format != TTI_FORMAT_CLICKLOG)
             refuse(job, generated[i], "is for generated data only",
                    "take the line out, or set data.format: clicklog");
-        else
-            refuse(job, read[i], "is for data in files, clicklog is generated",
-                   "take the line out, or set data.format to what the file holds");
-    }
+    for (size_t i = 0; format == TTI_FORMAT_CLICKLOG && i < TT_COUNT_OF(read); i++)
+        refuse(job, read[i], "is for data in files, clicklog is generated",
+               "take the line out, or set data.format to what the file holds");
     if (format == TTI_FORMAT_LIBSVM || format == TTI_FORMAT_CSV) {
         refuse(job, "data.labels", "is for idx data: text carries its labels", "take the line out");
         refuse(job, "data.test.labels", "is for idx data: text carries its labels",
+               "take the line out");
+        refuse(job, "data.validation.labels", "is for idx data: text carries its labels",
                "take the line out");
     }
     static const char *const csv[] = {
@@ -102,6 +104,49 @@ check_data_kind(tt_job *job)
         refuse(job, "data.features", "is for data in files", "set data.columns");
     if (format == TTI_FORMAT_IDX && !tt_config_given(job->config, "data.test.file"))
         refuse(job, "data.test.labels", "is given without data.test.file", "name the test file");
+    if (format == TTI_FORMAT_IDX && !tt_config_given(job->config, "data.validation.file"))
+        refuse(job, "data.validation.labels", "is given without data.validation.file",
+               "name the validation file");
+}
+
+// Files of labels belong to files of items by order.
+static void
+pair_labels(tt_job *job,
+            const tt_config_paths *items,
+            const tt_config_paths *labels,
+            const char *items_key,
+            const char *labels_key)
+{
+    if (items == NULL)
+        return;
+    need(job, labels_key, labels, "idx");
+    if (labels != NULL && labels->count != items->count)
+        tt_config_complain_key(
+            job->config, labels_key, "name one file of labels for each file, in the same order",
+            "%zu files of labels for %zu files in %s", labels->count, items->count, items_key);
+}
+
+static void
+check_validation(tt_job *job)
+{
+    const tti_spec *spec = &job->spec;
+    int given = tt_config_given(job->config, "data.validation.fraction") ||
+                tt_config_given(job->config, "data.validation.file");
+    if (spec->validation_file != NULL && spec->validation_fraction > 0)
+        tt_config_complain_key(job->config, "data.validation.fraction",
+                               "keep one of them, or set the other one to null",
+                               "data.validation.fraction and data.validation.file exclude each "
+                               "other");
+    if (!given && spec->patience > 0)
+        tt_config_complain_key(job->config, "stop.patience",
+                               "add data.validation: 10%, or the files to validate on",
+                               "stop.patience needs rows to validate on");
+    if (!given)
+        refuse(job, "stop.evaluate_every", "has no effect without data.validation",
+               "take the line out, or add data.validation: 10%");
+    if (!tt_config_given(job->config, "stop.patience"))
+        refuse(job, "stop.min_delta", "has no effect without stop.patience",
+               "take the line out, or set stop.patience");
 }
 
 static void
@@ -114,9 +159,12 @@ check_data(tt_job *job)
         need(job, "data.train", spec->train, tti_format_names[spec->format]);
     if (spec->format == TTI_FORMAT_IDX) {
         need(job, "data.labels", spec->labels, "idx");
-        if (spec->test_file != NULL)
-            need(job, "data.test.labels", spec->test_labels, "idx");
+        pair_labels(job, spec->train, spec->labels, "data.train", "data.labels");
+        pair_labels(job, spec->test_file, spec->test_labels, "data.test.file", "data.test.labels");
+        pair_labels(job, spec->validation_file, spec->validation_labels, "data.validation.file",
+                    "data.validation.labels");
     }
+    check_validation(job);
     if (clicklog && spec->generate_fields > spec->generate_features)
         tt_config_complain_key(
             job->config, "data.fields", "lower data.fields or raise data.columns",
@@ -195,7 +243,8 @@ check_stop(tt_job *job)
                                "stop.loss and stop.objective exclude each other");
     // Something must end every job: 100 epochs, or 1,000 as a backstop behind a target or a time.
     if (spec->stop_epochs != spec->stop_epochs)
-        spec->stop_epochs = target || spec->stop_time == spec->stop_time ? 1000 : 100;
+        spec->stop_epochs =
+            target || spec->stop_time == spec->stop_time || spec->patience > 0 ? 1000 : 100;
 }
 
 static tt_status
@@ -203,6 +252,7 @@ read_configuration(tt_job *job, const tt_job_source *source, FILE *errors, tt_er
 {
     for (size_t i = 0; i < source->file_count; i++)
         (void)tt_config_load_file(job->config, source->files[i], NULL); // faults are in the list
+    (void)tt_config_spell_out(job->config, tti_job_keys, tti_job_key_count);
     if (tt_config_error_count(job->config) == 0) {
         for (size_t i = 0; i < source->override_count; i++)
             (void)tt_config_override(job->config, source->overrides[i], NULL);
@@ -254,6 +304,7 @@ tt_job_close(tt_job *job)
     tt_shards_close(job->shards);
     tt_model_close(job->model);
     tt_dataset_close(job->test);
+    tt_dataset_close(job->validation);
     tt_dataset_close(job->train);
     tt_mem_free(job->script);
     tt_knob_registry_close(job->registry);

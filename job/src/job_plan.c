@@ -35,6 +35,41 @@ print_knob(FILE *out, const tt_space_knob *knob)
                   effect_text(knob->knob));
 }
 
+// The files in the order in which they are read.
+static void
+print_files(const char *what, const tt_config_paths *files, FILE *out)
+{
+    enum { SHOWN = 6 };
+    if (files == NULL || files->count < 2)
+        return;
+    (void)fprintf(out, "              %s: %zu files, read in this order:\n", what, files->count);
+    for (size_t i = 0; i < files->count; i++)
+        if (files->count <= SHOWN || i < SHOWN - 2 || i == files->count - 1)
+            (void)fprintf(out, "                %s\n", files->path[i]);
+        else if (i == SHOWN - 2)
+            (void)fprintf(out, "                ... %zu more ...\n", files->count - SHOWN + 1);
+}
+
+static void
+print_validation(const tt_job *job, FILE *out)
+{
+    const tti_spec *spec = &job->spec;
+    char every[48] = "epoch";
+    if (job->validation == NULL)
+        return;
+    if (spec->evaluate_every != 1)
+        (void)snprintf(every, sizeof every, "%g epochs", spec->evaluate_every);
+    (void)fprintf(out, "validation    %llu rows", (unsigned long long)job->validation->row_count);
+    if (spec->validation_file != NULL)
+        (void)fprintf(out, " (%s)", spec->validation_file->path[0]);
+    else
+        (void)fprintf(out, " held out (%g %%, by seed and row number)",
+                      100 * spec->validation_fraction);
+    (void)fprintf(out, ", evaluated every %s; loss of the classes' shares alone %.4f\n", every,
+                  job->prior_loss);
+    print_files("validation", spec->validation_file, out);
+}
+
 static void
 print_data(const tt_job *job, FILE *out)
 {
@@ -49,9 +84,11 @@ print_data(const tt_job *job, FILE *out)
         (void)fprintf(out, ", %llu test rows", (unsigned long long)job->test->row_count);
     (void)fprintf(out, " (%s%s%s), %.1f non-zeros a row, %.0f MB, %u shards\n",
                   tti_format_names[spec->format], spec->train != NULL ? ", " : "",
-                  spec->train != NULL ? spec->train : "",
+                  spec->train != NULL ? spec->train->path[0] : "",
                   (double)job->train->nonzero_count / (double)job->train->row_count, bytes / 1e6,
                   tt_shards_count(job->shards));
+    print_files("train", spec->train, out);
+    print_files("test", spec->test_file, out);
     if (job->train->category_count > 0)
         (void)fprintf(
             out,
@@ -78,6 +115,9 @@ print_end(const tt_job *job, FILE *out)
         (void)fprintf(out, "objective <= %g, or ", spec->stop_objective);
     if (isfinite(spec->stop_time))
         (void)fprintf(out, "%g s, or ", spec->stop_time);
+    if (spec->patience > 0)
+        (void)fprintf(out, "%lld validations without improvement by more than %g, or ",
+                      (long long)spec->patience, spec->min_delta);
     (void)fprintf(out, "%g epochs\n", spec->stop_epochs);
 }
 
@@ -112,6 +152,7 @@ tt_job_plan_text(tt_job *job, FILE *out)
         (void)fprintf(out, ", %u classes", job->train->class_count);
     (void)fprintf(out, ", l2 %g%s\n", spec->l2, spec->bias ? ", bias" : "");
     print_data(job, out);
+    print_validation(job, out);
     (void)fprintf(out,
                   "parameters    %llu x %u floats in %u partitions, %s table, workers pull %s\n",
                   (unsigned long long)job->table.rows, job->table.width, job->table.partition_count,
@@ -137,6 +178,15 @@ number(double value)
 }
 
 static json_t *
+files_json(const tt_config_paths *files)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; files != NULL && i < files->count; i++)
+        (void)json_array_append_new(list, json_string(files->path[i]));
+    return list;
+}
+
+static json_t *
 knob_json(const tt_space_knob *knob)
 {
     char start[64], low[64], high[64];
@@ -157,7 +207,7 @@ tt_job_plan_json(tt_job *job, FILE *out)
         (void)json_array_append_new(knobs, knob_json(&job->space.knob[k]));
     json_t *object = json_pack(
         "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:b, s:i, s:o, "
-        "s:o}",
+        "s:o, s:I, s:o, s:o, s:I, s:o}",
         "job", job->name, "model", tti_model_names[spec->model], "rows",
         (json_int_t)job->train->row_count, "test_rows",
         (json_int_t)(job->test != NULL ? job->test->row_count : 0), "features",
@@ -168,7 +218,10 @@ tt_job_plan_json(tt_job *job, FILE *out)
         number(spec->stop_objective), "max_epochs", number(spec->stop_epochs), "max_time",
         number(spec->stop_time), "tuned", spec->tuner_enabled, "free_knobs",
         (int)tt_space_free_count(&job->space), "log_settings",
-        number(tt_space_log_size(&job->space)), "knobs", knobs);
+        number(tt_space_log_size(&job->space)), "knobs", knobs, "validation_rows",
+        (json_int_t)(job->validation != NULL ? job->validation->row_count : 0), "prior_loss",
+        number(job->prior_loss), "train_files", files_json(spec->train), "patience",
+        (json_int_t)spec->patience, "test_files", files_json(spec->test_file));
     if (object == NULL)
         return TT_NOMEM;
     int failed = json_dumpf(object, out, JSON_INDENT(2)) != 0 || fputc('\n', out) == EOF;

@@ -65,6 +65,32 @@ add_node_counters(const tti_training *tr, tt_job_result *result)
     tt_mem_free(all);
 }
 
+static uint32_t
+list_metrics(const tt_model_metrics *metrics, tt_job_metric out[4])
+{
+    const tt_job_metric all[] = {
+        {"loss", metrics->loss}, {"accuracy", metrics->accuracy}, {"auc", metrics->auc}};
+    uint32_t count = 0;
+    for (size_t i = 0; i < TT_COUNT_OF(all); i++)
+        if (isfinite(all[i].value))
+            out[count++] = all[i];
+    return count;
+}
+
+static void
+add_validation(const tti_training *tr, tt_job_result *result)
+{
+    result->prior_loss = tr->job->prior_loss;
+    result->validations = tr->early.evaluations;
+    result->best_validation = tr->early.best_evaluation;
+    result->best_validation_loss = tr->early.best_evaluation > 0 ? tr->early.best_loss : NAN;
+    result->best_epoch = tr->early.best_epoch;
+    result->saved_best = tr->saved_best;
+    if (tr->early.evaluations > 0)
+        result->validation_count =
+            list_metrics(tti_training_saved_validation(tr), result->validation);
+}
+
 static void
 fill_result(tti_training *tr, tt_job_result *result)
 {
@@ -94,14 +120,8 @@ fill_result(tti_training *tr, tt_job_result *result)
         qsort(tr->iteration_times, tr->iteration_time_count, sizeof(double), by_value);
         result->iteration_median_s = tr->iteration_times[tr->iteration_time_count / 2];
     }
+    add_validation(tr, result);
     add_node_counters(tr, result);
-}
-
-static void
-add_test(tt_job_result *result, const char *name, double value)
-{
-    if (isfinite(value))
-        result->test[result->test_count++] = (tt_job_metric){name, value};
 }
 
 static tt_status
@@ -114,9 +134,7 @@ evaluate_test(
         return TT_OK;
     TT_TRY(tt_model_evaluate(job->model, job->test, model, tt_thread_processor_count(), &metrics,
                              err));
-    add_test(result, "loss", metrics.loss);
-    add_test(result, "accuracy", metrics.accuracy);
-    add_test(result, "auc", metrics.auc);
+    result->test_count = list_metrics(&metrics, result->test);
     for (uint32_t i = 0; store != NULL && i < result->test_count; i++)
         TT_TRY(tt_store_put_metric(store, result->test[i].name, result->test[i].value, err));
     return TT_OK;
@@ -174,8 +192,10 @@ diverged(const tti_training *tr, tt_error *err)
 {
     char advice[320], saved[96] = "the model it began with";
     if (isfinite(tr->good_loss))
-        (void)snprintf(saved, sizeof saved, "the model before it (iteration %llu, loss %.4g)",
-                       (unsigned long long)tr->good_iteration, tr->good_loss);
+        (void)snprintf(saved, sizeof saved, "the %s (iteration %llu, %sloss %.4g)",
+                       tr->saved_best ? "best model" : "model before it",
+                       (unsigned long long)tr->good_iteration, tr->saved_best ? "validation " : "",
+                       tr->good_loss);
     (void)snprintf(advice, sizeof advice,
                    "%s is saved; try a learning rate 10 to 100 times smaller", saved);
     return tt_error_set(err, TT_DIVERGED, "stopped", advice, "%s", tr->stop_reason);
@@ -371,6 +391,25 @@ counters_json(const tt_job_result *result)
                      (json_int_t)result->partitions_moved);
 }
 
+// null without validation rows.
+static json_t *
+validation_json(const tt_job_result *result)
+{
+    if (result->validations == 0)
+        return json_null();
+    json_t *object = json_object();
+    for (uint32_t i = 0; i < result->validation_count; i++)
+        (void)json_object_set_new(object, result->validation[i].name,
+                                  number(result->validation[i].value));
+    (void)json_object_set_new(object, "prior_loss", number(result->prior_loss));
+    (void)json_object_set_new(object, "evaluations", json_integer(result->validations));
+    (void)json_object_set_new(object, "best_evaluation", json_integer(result->best_validation));
+    (void)json_object_set_new(object, "best_loss", number(result->best_validation_loss));
+    (void)json_object_set_new(object, "best_epoch", number(result->best_epoch));
+    (void)json_object_set_new(object, "saved_best", json_boolean(result->saved_best));
+    return object;
+}
+
 tt_status
 tt_job_result_json(const tt_job *job, const tt_job_result *result, FILE *out)
 {
@@ -379,7 +418,7 @@ tt_job_result_json(const tt_job *job, const tt_job_result *result, FILE *out)
         (void)json_object_set_new(test, result->test[i].name, number(result->test[i].value));
     json_t *object = json_pack(
         "{s:s, s:s, s:s, s:s, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o}",
+        "s:o, s:o, s:o}",
         "run", result->run_id, "run_dir", result->run_dir, "status", outcome_name(result->outcome),
         "stop_reason", result->stop_reason, "loss", number(result->loss), "objective",
         number(result->objective), "iterations", (json_int_t)result->iterations, "epochs",
@@ -389,7 +428,8 @@ tt_job_result_json(const tt_job *job, const tt_job_result *result, FILE *out)
         number(result->reconfigure_seconds), "explore_seconds", number(result->explore_seconds),
         "untuned_seconds", number(result->untuned_seconds), "setting",
         setting_json(job, &result->setting), "start_setting",
-        setting_json(job, &result->start_setting), "test", test, "counters", counters_json(result));
+        setting_json(job, &result->start_setting), "test", test, "counters", counters_json(result),
+        "validation", validation_json(result));
     if (object == NULL)
         return TT_NOMEM;
     int failed = json_dumpf(object, out, JSON_INDENT(2)) != 0 || fputc('\n', out) == EOF;

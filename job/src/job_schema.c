@@ -109,6 +109,15 @@ parent_of(json_t *root, const char *path, const char **name)
     return mapping;
 }
 
+// The mapping may also be one value, a list or null: {"type": ["object", "string", ...]}.
+static void
+allow_short_form(json_t *mapping)
+{
+    json_t *types = json_pack("[s, s, s, s, s]", "object", "string", "number", "array", "null");
+    (void)json_object_set_new(mapping, "type", types);
+    (void)json_object_set_new(mapping, "items", json_pack("{s:s}", "type", "string"));
+}
+
 // Numbers as numbers, words as words.
 static json_t *
 default_of(const tt_config_key *key)
@@ -128,6 +137,8 @@ add_key(json_t *root, const tt_config_key *key)
     if (key->default_text != NULL)
         (void)json_object_set_new(schema, "default", default_of(key));
     (void)json_object_set_new(json_object_get(mapping, "properties"), name, schema);
+    if ((key->flags & TT_CONFIG_SHORTHAND) != 0)
+        allow_short_form(mapping);
     if ((key->flags & TT_CONFIG_REQUIRED) == 0)
         return;
     if (json_object_get(mapping, "required") == NULL)

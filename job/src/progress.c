@@ -65,6 +65,16 @@ share_done(const tti_training *tr)
     return fmin(fmax(share, 0), 1);
 }
 
+// "  val 0.3412 (best 0.3398)" once there is a validation loss.
+static void
+format_validation(const tti_training *tr, char *out, size_t size)
+{
+    out[0] = '\0';
+    if (tr->early.evaluations > 0)
+        (void)snprintf(out, size, "  val %.4f (best %.4f)", tr->validation.loss,
+                       tr->early.best_loss);
+}
+
 void
 tti_training_progress(tti_training *tr)
 {
@@ -72,7 +82,8 @@ tti_training_progress(tti_training *tr)
     if (!tr->options->progress || now < tr->next_line_s)
         return;
     tr->next_line_s = now + 0.25;
-    char eta[96], phase[64], bar[11];
+    char eta[96], phase[64], bar[11], validation[64];
+    format_validation(tr, validation, sizeof validation);
     format_eta(tr, eta, sizeof eta);
     format_phase(tr, phase, sizeof phase);
     int filled = (int)(10 * share_done(tr));
@@ -81,8 +92,9 @@ tti_training_progress(tti_training *tr)
     bar[10] = '\0';
     double rate =
         (double)tti_runtime_iterations(tr->rt) * (double)tr->job->spec.batch_size / fmax(now, 1e-3);
-    (void)fprintf(stderr, "\r\033[Kloss %.4f  %.0f ex/s  epoch %.1f  [%s]  %s  %s: %.60s",
-                  tr->last_loss, rate, tti_training_epochs(tr), bar, eta, phase, tr->setting_text);
+    (void)fprintf(stderr, "\r\033[Kloss %.4f%s  %.0f ex/s  epoch %.1f  [%s]  %s  %s: %.60s",
+                  tr->last_loss, validation, rate, tti_training_epochs(tr), bar, eta, phase,
+                  tr->setting_text);
     (void)fflush(stderr);
     tr->line_shown = 1;
 }

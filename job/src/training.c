@@ -179,6 +179,7 @@ tti_training_open(tti_training *tr,
     tr->good_model = tt_mem_zalloc_vector(floats, sizeof(float));
     if (tr->drained == NULL || tr->model == NULL || tr->good_model == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for a copy of the model");
+    TT_TRY(tti_training_open_validation(tr, err));
     TT_TRY(open_estimator(tr, err));
     if (job->script_count == 0 || !tuned)
         TT_TRY(tti_training_open_tuner(tr, err));
@@ -291,7 +292,7 @@ tti_training_run(tti_training *tr, tt_error *err)
         tt_tuner_end(tr->tuner, tti_training_now(tr), tr->iterations);
     if (status != TT_OK)
         return status;
-    return tr->evaluated ? TT_OK : tti_training_evaluate(tr, err);
+    return tti_training_conclude(tr, err);
 }
 
 void
@@ -305,4 +306,5 @@ tti_training_close(tti_training *tr)
     tt_mem_free(tr->drained);
     tt_mem_free(tr->model);
     tt_mem_free(tr->good_model);
+    tt_mem_free(tr->best_model);
 }

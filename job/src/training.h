@@ -2,6 +2,7 @@
 #ifndef TTI_TRAINING_H
 #define TTI_TRAINING_H
 
+#include "early_stopping.h"
 #include "job_resume.h"
 #include "runtime.h"
 #include "training_checkpoint.h"
@@ -72,6 +73,14 @@ typedef struct tti_training {
     double regulariser; // objective - loss at the last evaluation
     int evaluated;
 
+    // validation
+    tti_early_stopping early;
+    float *best_model;                            // by validation loss; NULL without patience
+    tt_model_metrics validation, best_validation; // newest; of the best model
+    double next_validation_s, next_validation_epoch;
+    double best_s;  // when the best one was evaluated
+    int saved_best; // the model that is saved is best_model
+
     // the end
     tt_job_outcome outcome;
     char stop_reason[320];
@@ -130,7 +139,18 @@ double tti_training_iteration_s(const tti_training *tr);
 tt_status tti_training_evaluate(tti_training *tr, tt_error *err);
 tt_status tti_training_check_stop(tti_training *tr, tt_error *err);
 void tti_training_snapshot(tti_training *tr);
+// After the last iteration: chooses the model to save and evaluates it, `model` holds it then.
+TT_NODISCARD tt_status tti_training_conclude(tti_training *tr, tt_error *err);
 double tti_training_epochs(const tti_training *tr);
+// training_validate.c
+TT_NODISCARD tt_status tti_training_open_validation(tti_training *tr, tt_error *err);
+// Evaluates when it is due; may finish the training.
+TT_NODISCARD tt_status tti_training_check_validation(tti_training *tr, tt_error *err);
+// `model` is the last one: evaluates it, and unless it has to be saved as it is (keep) makes it the
+// best one where patience asks for that.
+TT_NODISCARD tt_status tti_training_choose_model(tti_training *tr, int keep, tt_error *err);
+// The metrics of the model that is saved.
+const tt_model_metrics *tti_training_saved_validation(const tti_training *tr);
 // progress.c
 void tti_training_progress(tti_training *tr);
 void tti_training_progress_clear(tti_training *tr);

@@ -55,6 +55,20 @@ keep_if_good(tti_training *tr, double loss)
     return 1;
 }
 
+// `model` on the training rows.
+static tt_status
+measure(tti_training *tr, tt_error *err)
+{
+    TT_TRY(tt_model_evaluate(tr->job->model, tr->job->train, tr->model, tt_thread_processor_count(),
+                             &tr->metrics, err));
+    tr->evaluated = 1;
+    tr->regulariser =
+        isfinite(tr->job->spec.stop_objective) ? tr->metrics.objective - tr->metrics.loss : 0;
+    (void)keep_if_good(tr, tr->metrics.loss);
+    record_progress(tr);
+    return TT_OK;
+}
+
 // Workers rest meanwhile and the job's clock stands still.
 tt_status
 tti_training_evaluate(tti_training *tr, tt_error *err)
@@ -64,16 +78,8 @@ tti_training_evaluate(tti_training *tr, tt_error *err)
     tti_training_drain(tr);
     uint64_t begin = tt_clock_now(&rt->clock);
     tti_runtime_read_model(rt, tr->model);
-    tt_status status = tt_model_evaluate(tr->job->model, tr->job->train, tr->model,
-                                         tt_thread_processor_count(), &tr->metrics, err);
+    TT_TRY(measure(tr, err));
     uint64_t spent = tt_clock_now(&rt->clock) - begin;
-    if (status != TT_OK)
-        return status;
-    tr->evaluated = 1;
-    tr->regulariser =
-        isfinite(tr->job->spec.stop_objective) ? tr->metrics.objective - tr->metrics.loss : 0;
-    (void)keep_if_good(tr, tr->metrics.loss);
-    record_progress(tr);
     if (resting) {
         tr->paused_ns += spent;
         tti_runtime_resume(rt);
@@ -189,5 +195,33 @@ tti_training_check_stop(tti_training *tr, tt_error *err)
     if (tr->finished)
         return TT_OK;
     tti_training_snapshot(tr);
-    return check_target(tr, err);
+    TT_TRY(check_target(tr, err));
+    return tr->finished ? TT_OK : tti_training_check_validation(tr, err);
+}
+
+// The best model by validation loss is no worse a model to leave behind than the last finite one.
+static void
+fall_back_to_best(tti_training *tr)
+{
+    if (tr->best_model == NULL || tr->early.best_evaluation == 0)
+        return;
+    memcpy(tr->good_model, tr->best_model, table_floats(tr) * sizeof(float));
+    tr->good_iteration = tr->early.best_iteration;
+    tr->good_loss = tr->early.best_loss;
+    tr->saved_best = 1;
+}
+
+tt_status
+tti_training_conclude(tti_training *tr, tt_error *err)
+{
+    if (tr->outcome == TT_JOB_FAILED) {
+        fall_back_to_best(tr);
+        return tr->evaluated ? TT_OK : tti_training_evaluate(tr, err);
+    }
+    // The model that held the target is the one to save, whatever came after it.
+    int held = tr->outcome == TT_JOB_CONVERGED && tr->evaluated;
+    if (!held)
+        tti_runtime_read_model(tr->rt, tr->model);
+    TT_TRY(tti_training_choose_model(tr, held, err));
+    return held ? TT_OK : measure(tr, err);
 }

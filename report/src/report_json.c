@@ -96,6 +96,27 @@ setting_object(builder *b, const tti_setting *setting)
     return object;
 }
 
+// Of the model that is saved; null without validation rows.
+static json_t *
+validation_object(builder *b)
+{
+    const tti_report *r = b->report;
+    const tt_store_validation *row = tti_report_validation(r),
+                              *best = tti_report_best_validation(r);
+    if (row == NULL)
+        return json_null();
+    json_t *o = json_object();
+    put_real(b, o, "loss", row->loss);
+    put_real(b, o, "accuracy", row->accuracy);
+    put_real(b, o, "auc", row->auc);
+    put_real(b, o, "prior_loss", row->prior_loss);
+    put_real(b, o, "epoch", row->epoch);
+    put_integer(b, o, "evaluations", (int64_t)r->validations.count);
+    put_real(b, o, "best_loss", best != NULL ? best->loss : (double)NAN);
+    put_real(b, o, "best_epoch", best != NULL ? best->epoch : (double)NAN);
+    return o;
+}
+
 static json_t *
 run_object(builder *b)
 {
@@ -134,6 +155,7 @@ run_object(builder *b)
         put_real(b, test, metric->name, metric->value);
     }
     put(b, o, "test", test);
+    put(b, o, "validation", validation_object(b));
     return o;
 }
 
@@ -296,7 +318,8 @@ static json_t *
 loss_object(builder *b)
 {
     const tti_report *r = b->report;
-    json_t *o = json_object(), *evaluations = json_array(), *samples = json_array();
+    json_t *o = json_object(), *evaluations = json_array(), *samples = json_array(),
+           *validation = json_array();
     for (size_t i = 0; i < r->progress.count; i++) {
         const tt_store_progress *row = TTI_AT(r->progress, tt_store_progress, i);
         json_t *point = json_object();
@@ -307,6 +330,15 @@ loss_object(builder *b)
         put_real(b, point, "objective", row->objective);
         push(b, evaluations, point);
     }
+    for (size_t i = 0; i < r->validations.count; i++) {
+        const tt_store_validation *row = TTI_AT(r->validations, tt_store_validation, i);
+        json_t *point = json_object();
+        put_real(b, point, "time_s", row->time_s);
+        put_integer(b, point, "iteration", row->iteration);
+        put_real(b, point, "epoch", row->epoch);
+        put_real(b, point, "loss", row->loss);
+        push(b, validation, point);
+    }
     for (int i = 0; i < TTI_CURVE_BINS; i++) {
         if (!isfinite(r->curve_loss[i]))
             continue;
@@ -316,6 +348,7 @@ loss_object(builder *b)
         push(b, samples, point);
     }
     put(b, o, "evaluations", evaluations);
+    put(b, o, "validation", validation);
     put(b, o, "minibatch", samples);
     put_integer(b, o, "not_finite", r->not_finite);
     return o;

@@ -254,6 +254,14 @@ read_progress(tti_report *report, const tt_store_query *row)
 }
 
 static tt_status
+read_validation(tti_report *report, const tt_store_query *row)
+{
+    const tt_store_validation validation = {INT(0),  REAL(1), INT(2),  REAL(3),    REAL(4),
+                                            REAL(5), REAL(6), REAL(7), INT(8) == 1};
+    return push(&report->validations, &validation, sizeof validation);
+}
+
+static tt_status
 read_sample_totals(tti_report *report, const tt_store_query *row)
 {
     report->curve_end_s = REAL(0);
@@ -296,6 +304,14 @@ read_rows(tti_report *report, tt_store *store, const char *sql, row_reader read,
     return status;
 }
 
+// Runs of older programs have no validation.
+static tt_status
+read_validations(tti_report *report, const tt_store_query *row)
+{
+    report->has_validations = INT(0) > 0;
+    return TT_OK;
+}
+
 static const struct {
     const char *sql;
     row_reader read;
@@ -312,6 +328,10 @@ static const struct {
     {"SELECT time_s, level, text FROM event ORDER BY time_s, rowid", read_event},
     {"SELECT time_s, iteration, epoch, loss, objective FROM progress ORDER BY time_s",
      read_progress},
+    {"SELECT count(*) FROM sqlite_master WHERE name = 'validation'", read_validations},
+    {"SELECT ordinal, time_s, iteration, epoch, loss, accuracy, auc, prior_loss, saved"
+     " FROM validation ORDER BY ordinal",
+     read_validation},
     {"SELECT max(time_s), sum(count), sum(not_finite) FROM sample", read_sample_totals},
     {"SELECT min(119, CAST(time_s / (SELECT max(time_s) FROM sample) * 120 AS INTEGER)) AS bin,"
      " sum(loss_mean * (count - not_finite)) / sum(count - not_finite)"
@@ -345,6 +365,30 @@ add_window(tti_report *report, const tt_store_window *w)
         setting->sum_variance += (double)w->kept * w->time_cv * w->time_cv;
         setting->kept_with_cv += w->kept;
     }
+}
+
+const tt_store_validation *
+tti_report_validation(const tti_report *report)
+{
+    const tt_store_validation *found = NULL;
+    for (size_t i = 0; i < report->validations.count; i++) {
+        const tt_store_validation *row = TTI_AT(report->validations, tt_store_validation, i);
+        if (found == NULL || row->saved || !found->saved)
+            found = row;
+    }
+    return found;
+}
+
+const tt_store_validation *
+tti_report_best_validation(const tti_report *report)
+{
+    const tt_store_validation *best = NULL;
+    for (size_t i = 0; i < report->validations.count; i++) {
+        const tt_store_validation *row = TTI_AT(report->validations, tt_store_validation, i);
+        if (isfinite(row->loss) && (best == NULL || row->loss < best->loss))
+            best = row;
+    }
+    return best;
 }
 
 static void
@@ -506,7 +550,8 @@ tti_report_load(tti_report *report, const char *run, tt_error *err)
     TT_TRY(open_run(run, &store, err));
     tt_status status = TT_OK;
     for (size_t i = 0; i < TT_COUNT_OF(parts) && status == TT_OK; i++)
-        status = read_rows(report, store, parts[i].sql, parts[i].read, err);
+        if (parts[i].read != read_validation || report->has_validations)
+            status = read_rows(report, store, parts[i].sql, parts[i].read, err);
     tt_status closed = tt_store_close(store, status == TT_OK ? err : NULL);
     if (status == TT_OK)
         status = closed;
@@ -520,9 +565,10 @@ tti_report_load(tti_report *report, const char *run, tt_error *err)
 void
 tti_report_fini(tti_report *report)
 {
-    tti_array *const arrays[] = {&report->metrics,   &report->knobs,  &report->settings,
-                                 &report->windows,   &report->moves,  &report->move_kinds,
-                                 &report->proposals, &report->events, &report->progress};
+    tti_array *const arrays[] = {&report->metrics,    &report->knobs,  &report->settings,
+                                 &report->windows,    &report->moves,  &report->move_kinds,
+                                 &report->proposals,  &report->events, &report->progress,
+                                 &report->validations};
     for (size_t i = 0; i < TT_COUNT_OF(arrays); i++)
         tt_mem_free(arrays[i]->items);
     tt_arena_fini(&report->arena);

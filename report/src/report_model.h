@@ -55,9 +55,11 @@ typedef struct tti_report {
     tti_array proposals;               // tt_store_proposal
     tti_array events;                  // tti_event_row
     tti_array progress;                // tt_store_progress
+    tti_array validations;             // tt_store_validation
     double curve_loss[TTI_CURVE_BINS]; // mean minibatch loss by time, NAN = none
     double curve_end_s;                // of the last bin; NAN = no samples
     int64_t sampled_iterations, not_finite;
+    int has_validations; // the store has the table
     // computed
     double phase_s[TTI_PHASES]; // by tt_store_phase; transition: time in it
     double elapsed_s;           // train_seconds, or the last time known; NAN
@@ -72,6 +74,11 @@ typedef struct tti_report {
 // Reads everything in one snapshot. Release with tti_report_fini, also after a failure.
 TT_NODISCARD tt_status tti_report_load(tti_report *report, const char *run, tt_error *err);
 void tti_report_fini(tti_report *report);
+// The evaluation of the validation rows that counts: that of the model saved, while running the
+// newest; NULL: none.
+const tt_store_validation *tti_report_validation(const tti_report *report);
+// The one with the lowest loss; NULL: none.
+const tt_store_validation *tti_report_best_validation(const tti_report *report);
 const tti_setting *tti_report_setting(const tti_report *report, int64_t id); // NULL
 // The loss at the end, or the newest one measured while the run goes on; NaN: none yet.
 double tti_report_last_loss(const tti_report *report);

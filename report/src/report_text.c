@@ -149,6 +149,25 @@ status_style(const char *status)
 }
 
 static void
+append_validation(const tti_report *r, char *line, size_t size)
+{
+    const tt_store_validation *row = tti_report_validation(r),
+                              *best = tti_report_best_validation(r);
+    if (row == NULL)
+        return;
+    append(line, size, ". Validation loss %.4g", row->loss);
+    if (isfinite(row->accuracy))
+        append(line, size, ", accuracy %.4g", row->accuracy);
+    append(line, size, " at epoch %.1f (the classes' shares alone: loss %.4g)", row->epoch,
+           row->prior_loss);
+    if (best != NULL && best != row)
+        append(line, size, ", the best of %zu evaluations %.4g at epoch %.1f", r->validations.count,
+               best->loss, best->epoch);
+    else
+        append(line, size, ", the best of %zu evaluations", r->validations.count);
+}
+
+static void
 print_outcome(const tti_printer *p)
 {
     const tti_report *r = p->report;
@@ -177,6 +196,7 @@ print_outcome(const tti_printer *p)
         append(line, sizeof line, "%s %s %.4g", i == 0 ? ". Test" : ",", metric->name,
                metric->value);
     }
+    append_validation(r, line, sizeof line);
     tti_print_styled(p, status_style(status), status);
     tti_print_folded(p, (int)strlen(status), 2, line);
 }

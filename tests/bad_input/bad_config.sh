@@ -99,7 +99,7 @@ refused 2 '--set model.table=sparse: softmax in place needs a dense table; set m
 
 # ---- the data section against its format
 refused 2 'job.yaml:1:7: data.train is needed with data.format libsvm; name the file' run job.yaml --set data.train=null
-refused 2 "--set data.train=\"\": data.train must be a path, not ''
+refused 2 "--set data.train=\"\": data.train must be a path, not ''; write a path, or a list of paths: [a.csv, b.csv]
 1 error, nothing was run." run job.yaml --set 'data.train=""'
 refused 2 'idx.yaml:1:7: data.labels is needed with data.format idx; name the file' run idx.yaml --set data.labels=null
 refused 2 '--set data.test.file=images: data.test.labels is needed with data.format idx; name the file' run idx.yaml --set data.test.file=images

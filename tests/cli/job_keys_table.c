@@ -5,9 +5,16 @@
 static void
 print_kind(const tt_config_key *key)
 {
-    static const char *const kinds[] = {"text",         "path", "on or off",        "whole number",
-                                        "number",       "size", "duration (`10m`)", "one of",
-                                        "mapping, list"};
+    static const char *const kinds[] = {"text",
+                                        "path",
+                                        "on or off",
+                                        "whole number",
+                                        "number",
+                                        "size",
+                                        "duration (`10m`)",
+                                        "one of",
+                                        "mapping, list",
+                                        "path, list of paths"};
     const char *kind = kinds[key->kind];
     if (key->kind == TT_CONFIG_REAL && (key->flags & TT_CONFIG_PERCENT) != 0)
         kind = "number or percentage";
@@ -22,9 +29,10 @@ print_range(const tt_config_key *key)
 {
     const char *unit = key->unit != NULL ? key->unit : key->kind == TT_CONFIG_DURATION ? "s" : "";
     const char *above = (key->flags & TT_CONFIG_ABOVE_MIN) != 0 ? "above " : "";
+    const char *below = (key->flags & TT_CONFIG_BELOW_MAX) != 0 ? "below " : "";
     if (key->min < key->max)
-        (void)printf(" %s%.10g .. %.10g%s%s", above, key->min, key->max, *unit != '\0' ? " " : "",
-                     unit);
+        (void)printf(" %s%.10g .. %s%.10g%s%s", above, key->min, below, key->max,
+                     *unit != '\0' ? " " : "", unit);
     (void)printf(" |");
 }
 

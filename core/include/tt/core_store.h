@@ -175,6 +175,19 @@ TT_NODISCARD tt_status tt_store_put_progress(tt_store *store,
                                              const tt_store_progress *row,
                                              tt_error *err);
 
+typedef struct tt_store_validation {
+    int64_t ordinal; // evaluations so far, from 1
+    double time_s;
+    int64_t iteration;
+    double epoch, loss, accuracy, auc;
+    double prior_loss; // of the classes' shares alone
+    int saved;         // 1: of the model that was saved
+} tt_store_validation;
+// An evaluation of the validation rows; putting the same ordinal again replaces it.
+TT_NODISCARD tt_status tt_store_put_validation(tt_store *store,
+                                               const tt_store_validation *row,
+                                               tt_error *err);
+
 // One iteration, in the order of application. Rows hold blocks of 2^k iterations; when table sample
 // reaches TT_STORE_SAMPLE_ROWS_MAX rows, neighbours are merged and k grows, so its size is bounded
 // however long the run is. Merging takes some 0.1 s and happens about log2(iterations / 65536)

@@ -71,6 +71,12 @@ typedef struct tt_job_result {
     uint32_t final_setting_id;
     tt_job_metric test[4];
     uint32_t test_count;
+    // of the model that is saved; empty without validation rows
+    tt_job_metric validation[4];
+    uint32_t validation_count;
+    uint32_t validations, best_validation; // evaluations; the best of them, from 1 (0: none)
+    double best_validation_loss, best_epoch, prior_loss;
+    int saved_best; // the saved model is that of the best evaluation, not the last one
     // counters over all nodes, for benches
     uint64_t frames, bytes, chunks, sleeps, pushes, batches_ready, batches_waited;
     double staleness_mean;
