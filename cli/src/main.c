@@ -42,6 +42,27 @@ const tti_command tti_commands[] = {
      "\n"
      "example: trimtab plan configs/a9a-logr.yaml\n",
      tti_cli_plan},
+    {"init", "look at data and write a job file for it",
+     "usage: trimtab init FILE... [-o JOB.yaml] [--label COLUMN] [--labels FILE] [--test FILE]\n"
+     "                    [--test-labels FILE] [--force]\n"
+     "\n"
+     "Looks at what the files hold, by their content: LIBSVM text, CSV text with or without a\n"
+     "header, IDX; plain, .gz, .xz or .zst. Says on standard error what it saw, and writes a job\n"
+     "file with comments that can be run at once: model, optimiser, learning rate, validation\n"
+     "rows and a stop rule that suit the data. Nothing is trained.\n"
+     "\n"
+     "  -o FILE        the job file (default job.yaml; - is standard output)\n"
+     "  --label COL    CSV: column of the label, by name or number from 1 (default: by name and\n"
+     "                 content)\n"
+     "  --labels FILE  IDX: labels, once for each file (default: images -> labels in the name)\n"
+     "  --test FILE    test data, evaluated once at the end; may be given several times\n"
+     "  --test-labels FILE  IDX: their labels\n"
+     "  --force        overwrite a job file that is there\n"
+     "\n"
+     "Exit code 2: the data is not read here, or no model fits it; nothing is written then.\n"
+     "\n"
+     "example: trimtab init a9a.xz --test a9a.t.xz -o adult.yaml && trimtab run adult.yaml\n",
+     tti_cli_init},
     {"schema", "print the JSON Schema of job files, for editors",
      "usage: trimtab schema\n"
      "\n"

@@ -36,7 +36,7 @@ for command in "${commands[@]}"; do
 done
 
 # Every word that the sources compare with an argument is in the help of its command.
-for pair in run:cli_job.c report:cli_report.c knobs:cli_knobs.c data:cli_data.c; do
+for pair in run:cli_job.c report:cli_report.c knobs:cli_knobs.c data:cli_data.c init:cli_init.c; do
     "$trimtab" "${pair%%:*}" --help >own
     for option in $(grep -oE '"--?[a-z-]+"' "$sources/cli/src/${pair#*:}" | tr -d '"' | sort -u); do
         check "${pair%%:*} --help names $option" says "(^|[ ,[])$option([ ,=]|$)" own

@@ -25,6 +25,14 @@ if /usr/bin/python3 -c 'import yaml, jsonschema' 2>/dev/null; then
     done
     ends 0 "$trimtab" run quick.yaml -q --json
     check 'a resolved job file is valid' valid "$(sed -n 's/.*"run_dir": "\(.*\)",/\1/p' out)/job.yaml"
+    cat >short.yaml <<'END'
+data: {format: csv, train: [a.csv, 'part-*.csv'], validation: 10%, test: b.csv}
+model: {kind: linear_svm}
+stop: {patience: 3, min_delta: 1e-4, evaluate_every: 0.5}
+END
+    check 'lists and short forms are valid' valid short.yaml
+    sed 's/10%/[c.csv, d.csv]/; s/b.csv/{file: b.csv}/' short.yaml >long-form.yaml
+    check 'and so are the long ones' valid long-form.yaml
     for fault in 'batch_sise: 3' 'batch_size: 0' 'batch_size: few' 'kind: adagrat' 'learning_rate: 0'; do
         printf 'data: {format: idx}\nmodel: {kind: linear_svm}\noptimizer: {%s}\n' "$fault" >faulty.yaml
         check "$fault is not valid" eval '! valid faulty.yaml 2>/dev/null'

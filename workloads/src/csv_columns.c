@@ -60,8 +60,8 @@ copy_sample(planner *plan, const tti_text_block *block)
     return TT_OK;
 }
 
-static char
-guess_delimiter(const char *line)
+char
+tti_csv_guess_delimiter(const char *line)
 {
     static const char candidates[] = {'\t', ',', ';', '|'};
     char best = ',';
@@ -128,7 +128,7 @@ read_first_line(planner *plan)
     if (out->delimiter == 0 && plan->spec->like != NULL)
         out->delimiter = plan->spec->like->columns->delimiter;
     if (out->delimiter == 0)
-        out->delimiter = guess_delimiter(plan->text);
+        out->delimiter = tti_csv_guess_delimiter(plan->text);
     size_t size = (size_t)((char *)memchr(plan->text, '\n', (size_t)(plan->end - plan->text)) + 1 -
                            plan->text);
     char *line = tt_mem_zalloc(size + TTI_TEXT_PADDING, 1); // counted first, then named

@@ -36,6 +36,8 @@ typedef struct tti_csv_field {
 // The field at p; quoted ones are unquoted where they stand. Returns the delimiter or newline
 // behind it; NULL: a quote is wrong, at field->begin: not closed, or (quoted) with text behind it.
 char *tti_csv_take(char *p, char delimiter, tti_csv_field *field);
+// Tab, comma, semicolon or bar: what the line, which ends in '\n', has most of.
+char tti_csv_guess_delimiter(const char *line);
 int tti_csv_missing(const tti_csv_field *field);
 // Whether the whole field is one finite decimal number.
 int tti_csv_number(const tti_csv_field *field, double *value);

@@ -139,6 +139,12 @@ tti_source_plain_bytes(const tti_source *source)
     return source->decoder == NULL ? source->file_size : 0;
 }
 
+const char *
+tti_source_compression(const tti_source *source)
+{
+    return source->decoder == NULL ? "plain" : source->decoder->name;
+}
+
 static tt_status
 read_plain(tti_source *source, unsigned char *buffer, size_t size, size_t *got, tt_error *err)
 {

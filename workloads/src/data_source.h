@@ -19,6 +19,8 @@ uint64_t tti_source_plain_bytes(const tti_source *source);
 // Compressed data that is damaged may still decompress, to nonsense: when a reader does not
 // understand a compressed file, this reads the rest of it and says whether the file is whole.
 TT_NODISCARD tt_status tti_source_verify(tti_source *source, tt_error *err);
+// "gzip", "xz", "zstd", or "plain".
+const char *tti_source_compression(const tti_source *source);
 void tti_source_close(tti_source *source);
 
 // ---- Decompressors: one constant table each ----

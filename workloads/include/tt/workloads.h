@@ -8,6 +8,7 @@
 
 #include "tt/workloads_data.h"
 #include "tt/workloads_generate.h"
+#include "tt/workloads_look.h"
 #include "tt/workloads_model.h"
 #include "tt/workloads_shards.h"
 
