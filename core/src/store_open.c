@@ -384,9 +384,10 @@ tt_store_forget_after(tt_store *store, double time_s, int64_t iteration, tt_erro
                    "DELETE FROM reconfiguration WHERE start_s > %.9f;"
                    "DELETE FROM proposal WHERE time_s > %.9f;"
                    "DELETE FROM progress WHERE time_s > %.9f;"
+                   "DELETE FROM validation WHERE time_s > %.9f;"
                    "DELETE FROM sample WHERE iteration_first > %" PRId64 ";"
                    "COMMIT;",
-                   time_s, time_s, time_s, time_s, iteration);
+                   time_s, time_s, time_s, time_s, time_s, iteration);
     store->last_iteration = iteration;
     return tti_store_exec(store, sql, err);
 }

@@ -121,9 +121,11 @@ compare_data(const tt_job *job, const tti_resume *resume, tt_error *err)
         memcpy(&print, stored, sizeof print);
     if (print == tti_data_print(job->train))
         return TT_OK;
-    return tt_error_set(
-        err, TT_INVALID, job->spec.train, "put the old data back, or start a new run",
-        "the training data is not what it was when %s was written", resume->file.path);
+    const tt_config_node *node = tt_config_find(job->config, NULL, "data.train");
+    return tt_error_set(err, TT_INVALID, node != NULL ? tt_config_node_place(node) : "data",
+                        "put the old data back, or start a new run",
+                        "the training data is not what it was when %s was written",
+                        resume->file.path);
 }
 
 // ---- the checkpoint ---------------------------------------------------------------------------

@@ -131,6 +131,12 @@ recall(tti_training *tr, const tti_resume *resume, tt_error *err)
     tti_resume_section(resume, "estimator", &in);
     if (tt_estimator_load(tr->estimator, &in) != TT_OK)
         tt_log(TT_LOG_WARN, "what the estimator learned is of another build: it learns anew");
+    tti_resume_section(resume, "best", &in);
+    size_t bytes = tti_training_model_floats(tr) * sizeof(float);
+    if (tr->best_model != NULL && in.count == bytes)
+        tt_archive_field(&in, tr->best_model, bytes);
+    else if (tr->best_model != NULL) // patience is new: what was the best before is not known
+        tti_early_stopping_init(&tr->early);
     return recall_setting(tr, resume, err);
 }
 

@@ -138,6 +138,8 @@ double tti_training_iteration_s(const tti_training *tr);
 // training_stop.c
 tt_status tti_training_evaluate(tti_training *tr, tt_error *err);
 tt_status tti_training_check_stop(tti_training *tr, tt_error *err);
+// Values of the model.
+size_t tti_training_model_floats(const tti_training *tr);
 void tti_training_snapshot(tti_training *tr);
 // After the last iteration: chooses the model to save and evaluates it, `model` holds it then.
 TT_NODISCARD tt_status tti_training_conclude(tti_training *tr, tt_error *err);

@@ -67,7 +67,10 @@ copy_knowledge(tti_training *tr)
     tti_checkpointing *c = &tr->checkpoint;
     tt_archive_rewind(&c->estimator);
     tt_archive_rewind(&c->tuner);
+    tt_archive_rewind(&c->best);
     tt_estimator_save(tr->estimator, &c->estimator);
+    if (tr->best_model != NULL && tr->early.best_evaluation > 0)
+        tt_archive_field(&c->best, tr->best_model, tti_training_model_floats(tr) * sizeof(float));
     if (tr->tuner != NULL)
         tt_tuner_save(tr->tuner, &c->tuner);
 }
@@ -85,7 +88,10 @@ describe(tti_training *tr)
     add_section(c, "estimator", c->estimator.bytes, c->estimator.count);
     if (tr->tuner != NULL)
         add_section(c, "tuner", c->tuner.bytes, c->tuner.count);
-    const tt_archive *const parts[] = {&c->runtime, &c->training, &c->estimator, &c->tuner};
+    if (c->best.count > 0)
+        add_section(c, "best", c->best.bytes, c->best.count);
+    const tt_archive *const parts[] = {&c->runtime, &c->training, &c->estimator, &c->tuner,
+                                       &c->best};
     for (size_t i = 0; i < TT_COUNT_OF(parts); i++)
         if (parts[i]->status != TT_OK)
             return parts[i]->status;
@@ -209,7 +215,7 @@ tti_training_close_checkpoints(tti_training *tr)
     if (c->writing)
         tt_thread_join(&c->thread);
     free(c->config); // of open_memstream
-    tt_archive *const parts[] = {&c->runtime, &c->training, &c->estimator, &c->tuner};
+    tt_archive *const parts[] = {&c->runtime, &c->training, &c->estimator, &c->tuner, &c->best};
     for (size_t i = 0; i < TT_COUNT_OF(parts); i++)
         tt_archive_fini(parts[i]);
 }

@@ -13,7 +13,7 @@ typedef struct tti_checkpointing {
     size_t config_bytes;
     uint64_t data_print;
     // the copy that is being written; nobody changes it while `writing`
-    tt_archive runtime, training, estimator, tuner;
+    tt_archive runtime, training, estimator, tuner, best;
     tti_checkpoint file;
     uint32_t keep;
     tt_thread thread;

@@ -31,6 +31,15 @@ visit_setting(tti_training *tr, tt_archive *archive)
     TT_ARCHIVE(archive, tr->windows);
 }
 
+static void
+visit_validation(tti_training *tr, tt_archive *archive)
+{
+    TT_ARCHIVE(archive, tr->early);
+    TT_ARCHIVE(archive, tr->best_validation);
+    TT_ARCHIVE(archive, tr->best_s);
+    TT_ARCHIVE(archive, tr->next_validation_epoch);
+}
+
 void
 tti_training_visit(tti_training *tr, tt_archive *archive)
 {
@@ -44,4 +53,5 @@ tti_training_visit(tti_training *tr, tt_archive *archive)
     tr->first_generation = generation + 1;
     visit_progress(tr, archive);
     visit_setting(tr, archive);
+    visit_validation(tr, archive);
 }

@@ -6,8 +6,8 @@
 
 volatile int tti_interrupted;
 
-static size_t
-table_floats(const tti_training *tr)
+size_t
+tti_training_model_floats(const tti_training *tr)
 {
     return (size_t)tr->job->table.rows * tr->job->table.width;
 }
@@ -46,7 +46,7 @@ record_progress(tti_training *tr)
 static int
 keep_if_good(tti_training *tr, double loss)
 {
-    size_t floats = table_floats(tr);
+    size_t floats = tti_training_model_floats(tr);
     if (!all_finite(tr->model, floats) || !isfinite(loss))
         return 0;
     memcpy(tr->good_model, tr->model, floats * sizeof(float));
@@ -126,7 +126,7 @@ check_target(tti_training *tr, tt_error *err)
         return TT_OK;
     tr->train_seconds = TT_MIN(at, tti_training_now(tr));
     tr->evaluated = 1; // what was evaluated is what is saved
-    memcpy(tr->good_model, tr->model, table_floats(tr) * sizeof(float));
+    memcpy(tr->good_model, tr->model, tti_training_model_floats(tr) * sizeof(float));
     int objective = isfinite(spec->stop_objective);
     tti_training_finish(tr, TT_JOB_CONVERGED, "%s %.4f <= %g",
                         objective ? "objective" : "training loss",
@@ -205,7 +205,7 @@ fall_back_to_best(tti_training *tr)
 {
     if (tr->best_model == NULL || tr->early.best_evaluation == 0)
         return;
-    memcpy(tr->good_model, tr->best_model, table_floats(tr) * sizeof(float));
+    memcpy(tr->good_model, tr->best_model, tti_training_model_floats(tr) * sizeof(float));
     tr->good_iteration = tr->early.best_iteration;
     tr->good_loss = tr->early.best_loss;
     tr->saved_best = 1;

@@ -4,12 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-static size_t
-table_floats(const tti_training *tr)
-{
-    return (size_t)tr->job->table.rows * tr->job->table.width;
-}
-
 tt_status
 tti_training_open_validation(tti_training *tr, tt_error *err)
 {
@@ -18,7 +12,7 @@ tti_training_open_validation(tti_training *tr, tt_error *err)
     tr->validation.loss = tr->best_validation.loss = NAN;
     if (tr->job->validation == NULL || tr->job->spec.patience == 0)
         return TT_OK;
-    tr->best_model = tt_mem_zalloc_vector(table_floats(tr), sizeof(float));
+    tr->best_model = tt_mem_zalloc_vector(tti_training_model_floats(tr), sizeof(float));
     if (tr->best_model == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for a copy of the best model");
     return TT_OK;
@@ -62,7 +56,7 @@ validate_model(tti_training *tr, tt_error *err)
     tr->best_validation = tr->validation;
     tr->best_s = tr->last_push_s;
     if (tr->best_model != NULL)
-        memcpy(tr->best_model, tr->model, table_floats(tr) * sizeof(float));
+        memcpy(tr->best_model, tr->model, tti_training_model_floats(tr) * sizeof(float));
     return TT_OK;
 }
 
@@ -128,7 +122,7 @@ tti_training_choose_model(tti_training *tr, int keep, tt_error *err)
         record(tr, early->evaluations, &tr->validation, tr->iterations, tti_training_epochs(tr), 1);
         return TT_OK;
     }
-    memcpy(tr->model, tr->best_model, table_floats(tr) * sizeof(float));
+    memcpy(tr->model, tr->best_model, tti_training_model_floats(tr) * sizeof(float));
     record(tr, early->best_evaluation, &tr->best_validation, early->best_iteration,
            early->best_epoch, 1);
     return TT_OK;

@@ -1,5 +1,5 @@
-// Preloaded into trimtab: the wall clock jumps by CLOCK_JUMP seconds after CLOCK_JUMP_CALLS readings,
-// as when somebody sets it; the monotonic clock goes on.
+// Preloaded into trimtab: the wall clock jumps by CLOCK_JUMP seconds after CLOCK_JUMP_CALLS
+// readings, as when somebody sets it; the monotonic clock goes on.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdatomic.h>

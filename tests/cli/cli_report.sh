@@ -45,7 +45,7 @@ done
 
 # ---- runs: all of them, the newest first
 ends 0 "$trimtab" runs
-check 'the list begins with the newest' says "^$(basename "$going") .* running " out
+check 'the list begins with the newest' says "^$(basename "$going") .* killed " out
 check 'the list has the failed run' says "^$(basename "$failed") .* failed " out
 check 'the list has a head' says '^run  *started  *status ' out
 ends 0 "$trimtab" runs --json
