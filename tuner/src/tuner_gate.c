@@ -239,10 +239,11 @@ open_frame(tt_tuner *t, int must_leave, tti_frame *f, tt_error *err)
     const tti_tried *best = &t->tried[f->best];
     tti_tuner_log_t(t, best->x, &mean, &sd);
     f->best_t = exp(mean);
-    tti_tuner_log_t(t, t->tried[0].x, &mean, &sd);
+    f->yardstick = tti_tuner_yardstick(t);
+    tti_tuner_log_t(t, t->tried[f->yardstick].x, &mean, &sd);
     f->start_t = exp(mean);
     f->best_rate = tti_tuner_log_rate(t, best, f->best, NULL);
-    f->start_rate = tti_tuner_log_rate(t, &t->tried[0], 0, NULL);
+    f->start_rate = tti_tuner_log_rate(t, &t->tried[f->yardstick], f->yardstick, NULL);
     tti_tuner_left(t, left);
     f->left_s = f->best_t * left[1] * exp(-f->best_rate);
     f->left_long_s = f->best_t * left[2] * exp(-f->best_rate);
@@ -324,8 +325,8 @@ explain(const tt_tuner *t, tti_choice *c)
 static int
 start_is_stale(const tt_tuner *t, const tti_frame *f)
 {
-    double age = t->now_s - t->tried[0].seen_s;
-    return f->guard_s < 0 && f->from != 0 && f->best != 0 &&
+    double age = t->now_s - t->tried[f->yardstick].seen_s;
+    return f->guard_s < 0 && f->from != f->yardstick && f->best != f->yardstick &&
            age > START_STALE_SHARE * (t->now_s - t->begin_s);
 }
 
@@ -333,9 +334,9 @@ static void
 recheck_start(const tt_tuner *t, const tti_frame *f, tti_choice *out)
 {
     *out = (tti_choice){.decision = TT_TUNER_MOVE,
-                        .id = 0,
-                        .setting = t->tried[0].setting,
-                        .outlook = tti_tuner_outlook(t, f, &t->tried[0], 0),
+                        .id = f->yardstick,
+                        .setting = t->tried[f->yardstick].setting,
+                        .outlook = tti_tuner_outlook(t, f, &t->tried[f->yardstick], f->yardstick),
                         .settles = 1};
     (void)snprintf(out->reason, sizeof out->reason,
                    "back to the start setting to measure it again: tuning has cost more than the "
@@ -350,8 +351,8 @@ control_due(const tt_tuner *t, const tti_frame *f)
 {
     double gain = log(f->start_t / f->best_t) + f->best_rate - f->start_rate;
     uint32_t due = f->best;
-    if (gain < START_BEATEN && t->tried[0].seen_window < t->tried[due].seen_window)
-        due = 0;
+    if (gain < START_BEATEN && t->tried[f->yardstick].seen_window < t->tried[due].seen_window)
+        due = f->yardstick;
     int old = t->window_index - t->tried[due].seen_window >= CONTROL_EVERY;
     return old && due != f->from ? due : TTI_TUNER_NOBODY;
 }
@@ -368,15 +369,55 @@ measure_again(const tt_tuner *t, const tti_frame *f, uint32_t id, tti_choice *ou
                    (unsigned long long)(t->window_index - t->tried[id].seen_window));
 }
 
+// After a warm start: one window under the job's own start setting, whatever the model expects of
+// it. The model would never go there when memory says it is slow, and could not find out that
+// memory is wrong.
+static int
+check_due(const tt_tuner *t, const tti_frame *f, tti_choice *out)
+{
+    if (!t->warm || t->own_id != TTI_TUNER_NOBODY)
+        return 0;
+    *out = (tti_choice){.decision = TT_TUNER_TRY,
+                        .id = TTI_TUNER_NOBODY,
+                        .setting = t->own.setting,
+                        .outlook = tti_tuner_outlook(t, f, &t->own, TTI_TUNER_NOBODY),
+                        .planned = 1};
+    (void)weigh(t, f, &t->own, out);
+    (void)snprintf(out->reason, sizeof out->reason,
+                   "once under the job's own start setting, to find out whether what earlier runs "
+                   "taught holds here");
+    return out->cost_s <= f->trial_s;
+}
+
+// What earlier runs measured and this one did not try is worth a look wherever the search went.
+static void
+enter_remembered(tt_tuner *t, const tti_frame *f, contest *c)
+{
+    for (uint32_t i = 0; i < t->prior_count; i++) {
+        const tt_setting *setting = &t->prior[i].told.setting;
+        int known = 0;
+        for (uint32_t k = 0; k < t->tried_count && !known; k++)
+            known = tt_setting_equal(&t->tried[k].setting, setting);
+        tti_tried x;
+        if (known)
+            continue;
+        tti_tuner_describe(t, setting, &x);
+        enter(t, f, &x, TTI_TUNER_NOBODY, c);
+    }
+}
+
 static tt_status
 compete(tt_tuner *t, const tti_frame *f, tti_choice *out, tt_error *err)
 {
     contest c = {.value = 0, .forbidden_value = 0};
     uint32_t planned = t->plan_done;
     uint32_t control = control_due(t, f);
+    if (check_due(t, f, out))
+        return TT_OK;
     enter_planned(t, f, &c);
     if (t->plan_done == planned) {
         TT_TRY(enter_search(t, f, &c, err));
+        enter_remembered(t, f, &c);
         for (uint32_t i = 0; i < t->tried_count; i++)
             if (i != f->from && i != f->best && t->tried[i].row >= 0 && !t->tried[i].banned &&
                 t->tried[i].row_windows < 3)

@@ -45,23 +45,46 @@ tti_tuner_left(const tt_tuner *t, double out[3])
     out[2] = fmax(out[2], out[1]);
 }
 
+uint32_t
+tti_tuner_yardstick(const tt_tuner *t)
+{
+    if (!t->warm || t->own_id == TTI_TUNER_NOBODY)
+        return 0;
+    const tti_tried *own = &t->tried[t->own_id], *began = &t->tried[0];
+    if (own->banned || !(own->weight_all > 0))
+        return 0;
+    if (began->banned || !(began->weight_all > 0))
+        return t->own_id;
+    double gain = began->log_t_all - tti_tuner_log_rate(t, began, 0, NULL) - own->log_t_all +
+                  tti_tuner_log_rate(t, own, t->own_id, NULL);
+    return gain > 0 ? t->own_id : 0;
+}
+
 static double
 start_seconds(const tt_tuner *t)
 {
     // As measured, not as modelled: the model may carry a trend of the job's stage to a setting
     // that was not seen for long.
-    return t->tried[0].weight_all > 0 ? exp(t->tried[0].log_t_all) : 0;
+    const tti_tried *start = &t->tried[tti_tuner_yardstick(t)];
+    return start->weight_all > 0 ? exp(start->log_t_all) : 0;
+}
+
+static double
+start_rate(const tt_tuner *t)
+{
+    uint32_t id = tti_tuner_yardstick(t);
+    return tti_tuner_log_rate(t, &t->tried[id], id, NULL);
 }
 
 double
 tti_tuner_ledger(const tt_tuner *t)
 {
-    double start = start_seconds(t), rate = tti_tuner_log_rate(t, &t->tried[0], 0, NULL), worth = 0;
+    double start = start_seconds(t), rate = start_rate(t), worth = 0;
     for (uint32_t i = 0; i < t->tried_count; i++)
         if (t->tried[i].iterations > 0)
             worth += (double)t->tried[i].iterations *
                      exp(tti_tuner_log_rate(t, &t->tried[i], i, NULL) - rate);
-    return t->now_s - t->begin_s - worth * start;
+    return t->now_s - t->begin_s - t->forgiven_s - worth * start;
 }
 
 // Seconds the job will still take at least, at the start setting's speed.
@@ -70,8 +93,7 @@ least_seconds_left(const tt_tuner *t)
 {
     double left[3], elapsed = t->now_s - t->begin_s;
     tti_tuner_left(t, left);
-    double rate = tti_tuner_log_rate(t, &t->tried[0], 0, NULL);
-    double least = left[0] * exp(-rate) * start_seconds(t);
+    double least = left[0] * exp(-start_rate(t)) * start_seconds(t);
     if (t->options.budget_s > 0)
         least = fmin(least, fmax(t->options.budget_s - elapsed, 0));
     return least;

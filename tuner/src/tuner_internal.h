@@ -21,6 +21,7 @@ typedef struct tti_tried {
     uint32_t row_windows;
     double log_t;                 // its value
     double log_t_all, weight_all; // over all windows
+    double var_all;               // of log_t_all
     int diverged;                 // the loss rose under it
     int banned;                   // refused by a knob, or the loss rose under it
     int abandoned;                // its only window was broken off
@@ -52,8 +53,9 @@ typedef struct tti_frame {
     double left_long_s;  // and at most, 90 %
     double guard_s;      // what may still be lost
     double trial_s; // what a trial may lose: the guard, or nothing when switching has had its share
-    double start_t; // seconds per iteration of the start setting
-    double best_rate; // log rate of best and of start
+    uint32_t yardstick; // the start setting the guard keeps to
+    double start_t;     // seconds per iteration of it
+    double best_rate;   // log rate of best and of the yardstick
     double start_rate;
     tt_gp_slice *slice; // differences to best
 } tti_frame;
@@ -69,6 +71,14 @@ typedef struct tti_choice {
     char reason[TT_TUNER_REASON_MAX];
 } tti_choice;
 
+// A row of an earlier run.
+typedef struct tti_prior {
+    tt_tuner_prior told;
+    double x[TT_KNOBS_MAX];
+    int row; // of the process, -1 = not entered: its run is not on this job's scale yet
+    double stage, y, var; // as entered
+} tti_prior;
+
 typedef enum tti_state { TTI_NEW, TTI_RUNNING, TTI_SWITCHING, TTI_ENDED } tti_state;
 
 struct tt_tuner {
@@ -83,6 +93,20 @@ struct tt_tuner {
     size_t tried_count, tried_capacity;
     tt_setting *taken; // the settings of `tried`, for the search
     size_t taken_capacity;
+    // The space's start setting, as a point and as an id. It has no id while a warm start has not
+    // come to it: NOBODY. After a cold start it is 0.
+    tti_tried own;
+    uint32_t own_id;
+    int warm; // began elsewhere
+    tti_prior *prior;
+    uint32_t prior_count;
+    // Predictions made with them, judged: sum of (error / s.d.)^2, how many, and whether they were
+    // found wanting.
+    double surprise;
+    uint32_t judged;
+    int memory_fails;
+    double forgiven_s; // that the first setting of a warm start lost, when memory failed
+
     tt_setting plan[16]; // points of the start phase
     uint32_t plan_count, plan_done;
     int plan_auto; // its length is for the manager to choose
@@ -106,7 +130,8 @@ struct tt_tuner {
     double ref_t; // what a trial is compared with: seconds per iteration, log rate and its id
     double ref_rate;
     uint32_t ref_id;
-    tt_tuner_proposal pending; // of the trial that runs
+    double expected_t, expected_sd; // log (seconds per iteration / ref_t) that a trial was promised
+    tt_tuner_proposal pending;      // of the trial that runs
     int has_pending;
 
     uint32_t fit_rows;      // at the last fit of the hyperparameters
@@ -140,7 +165,19 @@ void tti_tuner_log_t(const tt_tuner *t, const double *x, double *mean, double *s
 // The points of the start phase.
 void tti_tuner_plan(tt_tuner *t);
 
+// ---- tuner_prior.c: rows of earlier runs ------------------------------------------------------
+
+TT_NODISCARD tt_status tti_tuner_prior_open(tt_tuner *t, tt_error *err);
+// Brings them onto this job's scale and into the process, as well as they are believed.
+TT_NODISCARD tt_status tti_tuner_prior_enter(tt_tuner *t, tt_error *err);
+// A trial's log seconds per iteration were `error` from what was promised with s.d. `sd`.
+void tti_tuner_prior_judge(tt_tuner *t, double error, double sd);
+
 // ---- tuner_guard.c: time left, ledger, costs -------------------------------------------------
+
+// The setting that nothing may be much slower than: the one the job began with, or after a warm
+// start the job's own when that turned out to be the faster.
+uint32_t tti_tuner_yardstick(const tt_tuner *t);
 
 // Iterations of the pooled clock that are left: 10, 50, 90 %. finite always.
 void tti_tuner_left(const tt_tuner *t, double out[3]);

@@ -15,6 +15,9 @@ check_options(const tt_space *space, const tt_tuner_options *o, tt_error *err)
     if (!tt_space_valid(space, &start))
         return tt_error_set(err, TT_INVALID, "tuner", "set other start values for the knobs",
                             "the start setting is not a valid setting of the search space");
+    if (o->start != NULL && !tt_space_valid(space, o->start))
+        return tt_error_set(err, TT_INVALID, "tuner", NULL,
+                            "the setting to begin with is not one of the search space");
     if (!(o->guard >= 0 && o->guard < 10))
         return tt_error_set(err, TT_INVALID, "tuner.guard", "10% is the default",
                             "the guard must be from 0 to 10, not %g", o->guard);
@@ -91,13 +94,21 @@ tt_tuner_open(const tt_space *space,
         t->callbacks = *callbacks;
     tt_search_space_init(&t->search, space);
     fill_defaults(t);
+    const tt_setting *start = options->start != NULL ? options->start : &t->search.base;
+    tti_tuner_describe(t, &t->search.base, &t->own);
+    t->warm = !tt_setting_equal(start, &t->search.base);
+    t->own_id = t->warm ? TTI_TUNER_NOBODY : 0;
     tt_status status = open_process(t, err);
-    if (status == TT_OK && tti_tuner_adopt(t, &t->search.base) == TTI_TUNER_NOBODY)
+    if (status == TT_OK)
+        status = tti_tuner_prior_open(t, err);
+    if (status == TT_OK && tti_tuner_adopt(t, start) == TTI_TUNER_NOBODY)
         status = tt_error_set(err, TT_NOMEM, "tuner", NULL, "no memory for the tuner");
     // Only valid until open returns.
     if (status == TT_OK)
         tti_tuner_plan(t);
     t->options.warm = NULL;
+    t->options.start = NULL;
+    t->options.prior = NULL;
     if (status != TT_OK) {
         tt_tuner_close(t);
         return status;
@@ -114,6 +125,7 @@ tt_tuner_close(tt_tuner *tuner)
     tt_gp_close(tuner->gp);
     tt_mem_free(tuner->tried);
     tt_mem_free(tuner->taken);
+    tt_mem_free(tuner->prior);
     tt_mem_free(tuner);
 }
 
@@ -156,6 +168,29 @@ tt_tuner_current(const tt_tuner *tuner, tt_setting *out)
 }
 
 int
+tt_tuner_measured(const tt_tuner *tuner, uint32_t id, tt_tuner_measurement *out)
+{
+    if (id >= tuner->tried_count)
+        return 0;
+    const tti_tried *s = &tuner->tried[id];
+    *out = (tt_tuner_measurement){.setting = s->setting,
+                                  .log_s = NAN,
+                                  .log_se = NAN,
+                                  .windows = s->windows,
+                                  .iterations = s->iterations,
+                                  .abandoned = s->abandoned,
+                                  .refused = s->banned,
+                                  .diverged = s->diverged};
+    tt_estimator_log_rate(tuner->estimator, id, s->feature, s->feature_count, &out->log_rate,
+                          &out->log_rate_sd);
+    if (s->weight_all > 0) {
+        out->log_s = s->log_t_all;
+        out->log_se = sqrt(s->var_all);
+    }
+    return 1;
+}
+
+int
 tt_tuner_predict(const tt_tuner *tuner, const tt_setting *setting, double *log_mean, double *log_sd)
 {
     double x[TT_KNOBS_MAX];
@@ -186,6 +221,8 @@ tt_tuner_summarize(const tt_tuner *tuner, tt_tuner_summary *out)
                               .start_done = tuner->plan_done,
                               .start_planned = tuner->plan_count,
                               .current_id = tuner->current,
+                              .own_id = tuner->own_id,
+                              .memory_fails = tuner->memory_fails,
                               .start_s = tuner->phase_s[TT_TUNER_START],
                               .explore_s = tuner->phase_s[TT_TUNER_EXPLORE],
                               .settled_s = tuner->phase_s[TT_TUNER_SETTLED],

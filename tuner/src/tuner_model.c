@@ -59,6 +59,7 @@ tti_tuner_add_row(tt_tuner *t, uint32_t id, double log_t, double var, double wei
     double stage = tt_estimator_stage(t->estimator);
     stage = isfinite(stage) ? stage : 0;
     s->weight_all += weight;
+    s->var_all = var * weight / s->weight_all;
     s->log_t_all += weight / s->weight_all * (log_t - s->log_t_all);
     if (t->search.dims == 0)
         return TT_OK;
@@ -84,6 +85,7 @@ tti_tuner_add_row(tt_tuner *t, uint32_t id, double log_t, double var, double wei
 tt_status
 tti_tuner_refit(tt_tuner *t, tt_error *err)
 {
+    TT_TRY(tti_tuner_prior_enter(t, err));
     uint32_t rows = tt_gp_rows(t->gp);
     if (rows <= REFIT_ALWAYS_ROWS || rows > REFIT_GROWTH * t->fit_rows) {
         t->fit_rows = rows;
@@ -110,9 +112,7 @@ tti_tuner_log_rate(const tt_tuner *t, const tti_tried *setting, uint32_t id, dou
     spread = isfinite(spread) ? spread : 0;
     if (sd != NULL)
         *sd = spread;
-    if (t->tried_count == 0)
-        return mean;
-    const tti_tried *start = &t->tried[0];
+    const tti_tried *start = &t->own; // what the user chose, wherever a warm start began
     for (uint32_t i = 0; i < setting->feature_count; i++) {
         double difference = setting->feature[i] - start->feature[i];
         moved += difference * difference;

@@ -17,7 +17,7 @@ static const double CYCLE_CV_LEAST = 0.1;
 static const double BOUND_SD = 0.3;
 // A switch that loses fewer iterations than this is cheap, and the start phase short.
 static const double CHEAP_ITERATIONS = 20;
-enum { PLAN_DEAR = 10, PLAN_CHEAP = 5, PLAN_WARM = 3 };
+enum { PLAN_DEAR = 10, PLAN_CHEAP = 5, PLAN_WARM = 3, PLAN_REMEMBERING = 2 };
 
 void
 tti_tuner_plan(tt_tuner *t)
@@ -27,14 +27,29 @@ tti_tuner_plan(tt_tuner *t)
     t->plan_count = t->plan_done;
     for (uint32_t i = 0; i < o->warm_count && o->warm != NULL && t->plan_count < PLAN_WARM; i++)
         if (tt_space_valid(t->space, &o->warm[i]) &&
-            !tt_setting_equal(&o->warm[i], &t->search.base))
+            !tt_setting_equal(&o->warm[i], &t->search.base) &&
+            !tt_setting_equal(&o->warm[i], &t->tried[0].setting))
             t->plan[t->plan_count++] = o->warm[i];
-    if (t->plan_count > 0 || t->search.dims == 0)
+    if (t->plan_count > 0 || t->search.dims == 0 || t->warm)
         return;
-    wanted = TT_MIN(wanted > 0 ? wanted : PLAN_DEAR, room);
-    t->plan_count =
-        tt_search_spread(&t->search, o->seed, t->taken, (uint32_t)t->tried_count, wanted, t->plan);
+    wanted = wanted > 0 ? wanted : t->prior_count > 0 ? PLAN_REMEMBERING : PLAN_DEAR;
+    t->plan_count = tt_search_spread(&t->search, o->seed, t->taken, (uint32_t)t->tried_count,
+                                     TT_MIN(wanted, room), t->plan);
     t->plan_auto = o->initial_settings == 0;
+}
+
+// Memory does not hold here: the points of a cold start, after all.
+static void
+plan_afresh(tt_tuner *t)
+{
+    uint32_t room = (uint32_t)TT_COUNT_OF(t->plan);
+    // What it has cost is lost: making up for it by trying less would cost more.
+    t->forgiven_s = fmax(tti_tuner_ledger(t), 0);
+    t->plan_count = t->plan_done;
+    t->plan_count +=
+        tt_search_spread(&t->search, t->options.seed, t->taken, (uint32_t)t->tried_count,
+                         TT_MIN((uint32_t)PLAN_CHEAP, room - t->plan_done), t->plan + t->plan_done);
+    tti_tuner_event(t, "what earlier runs taught does not hold here: exploring afresh");
 }
 
 // ---- time and windows ------------------------------------------------------------------------
@@ -100,10 +115,13 @@ close_window(tt_tuner *t, int abandoned, int cut, tt_est_window *w)
 
 // Tells what the trial's proposal brought.
 static void
-report_realised(tt_tuner *t, double log_t)
+report_realised(tt_tuner *t, double log_t, double var, int bound)
 {
     if (!t->has_pending)
         return;
+    double error = log_t - log(t->ref_t) - t->expected_t;
+    if (!bound || error > 0) // a bound below what was promised says nothing
+        tti_tuner_prior_judge(t, error, sqrt(t->expected_sd * t->expected_sd + var));
     t->has_pending = 0;
     double rate = tti_tuner_log_rate(t, &t->tried[t->current], t->current, NULL);
     t->pending.realised_ratio = exp(log_t - rate) / (t->ref_t * exp(-t->ref_rate));
@@ -120,7 +138,8 @@ enter_row(tt_tuner *t, const tt_est_window *w, double bound, tt_error *err)
 {
     tti_tried *s = &t->tried[t->current];
     double value = w->seconds_per_iteration, var;
-    if (isfinite(value) && value > 0) {
+    int timed = isfinite(value) && value > 0;
+    if (timed) {
         double cv = fmax(isfinite(w->time_cv) ? w->time_cv : 0, CYCLE_CV_LEAST);
         var = cv * cv * s->merged / fmax(w->kept, 1);
     } else if (bound > 0) {
@@ -133,8 +152,12 @@ enter_row(tt_tuner *t, const tt_est_window *w, double bound, tt_error *err)
     s->windows++;
     s->seen_s = t->now_s;
     s->seen_window = t->window_index;
-    report_realised(t, log(value));
-    return tti_tuner_add_row(t, t->current, log(value), var, fmax(w->kept, 1), err);
+    int failed = t->memory_fails;
+    report_realised(t, log(value), var, !timed);
+    TT_TRY(tti_tuner_add_row(t, t->current, log(value), var, fmax(w->kept, 1), err));
+    if (t->memory_fails && !failed)
+        plan_afresh(t);
+    return TT_OK;
 }
 
 // ---- proposals -------------------------------------------------------------------------------
@@ -170,9 +193,13 @@ begin_switch(
     t->next = tti_tuner_adopt(t, &c->setting);
     if (t->next == TTI_TUNER_NOBODY)
         return tt_error_set(err, TT_NOMEM, "tuner", NULL, "no memory for another setting");
+    if (tt_setting_equal(&c->setting, &t->own.setting))
+        t->own_id = t->next;
     t->state = TTI_SWITCHING;
     t->next_trial = t->tried[t->next].row < 0;
     t->has_pending = t->next_trial;
+    t->expected_t = c->outlook.t_mean;
+    t->expected_sd = c->outlook.t_sd;
     t->ref_id = f->best;
     t->ref_t = f->best_t;
     t->ref_rate = f->best_rate;
@@ -196,6 +223,23 @@ rest(tt_tuner *t, const tti_choice *c)
     t->rest_s = fmax(REST_FITS * fit, REST_GROWTH * t->rest_s);
     t->next_decision_s = t->now_s + t->rest_s;
     t->phase = c->decision == TT_TUNER_QUIT ? TT_TUNER_OFF : TT_TUNER_SETTLED;
+}
+
+// The loss rises under what a warm start began with, and nothing else was measured yet: to the
+// job's own start setting, without asking the model.
+static tt_status
+flee(tt_tuner *t, tt_tuner_action *action, tt_error *err)
+{
+    tti_choice c = {
+        .decision = TT_TUNER_TRY, .id = TTI_TUNER_NOBODY, .setting = t->own.setting, .planned = 1};
+    tti_frame f = {.best = t->current, .best_t = exp(t->tried[t->current].log_t_all)};
+    (void)snprintf(c.reason, sizeof c.reason,
+                   "back to the job's own start setting: the loss rises under what was remembered");
+    report_choice(t, &c, &f);
+    TT_TRY(begin_switch(t, &c, &f, action, err));
+    t->has_pending = 0;
+    t->ref_t = INFINITY; // no trial: it is not broken off, however slow
+    return TT_OK;
 }
 
 static tt_status
@@ -294,7 +338,8 @@ window_full(const tt_tuner *t, const tt_est_window *w)
     if (!t->trial && (t->phase == TT_TUNER_SETTLED || t->phase == TT_TUNER_OFF))
         least = fmax(least, SETTLED_WINDOW_SHARE * (t->now_s - t->begin_s));
     // Everything is measured against the start setting: twice as carefully.
-    uint32_t wanted = t->tried[t->current].full_window << (t->window_index == 0);
+    // (After a warm start its own start setting is still to come, and memory may be wrong.)
+    uint32_t wanted = t->tried[t->current].full_window << (t->window_index == 0 && !t->warm);
     return w->kept >= wanted && isfinite(w->seconds_per_iteration) &&
            t->now_s - t->window_begin_s >= least;
 }
@@ -308,6 +353,17 @@ shorten_plan(tt_tuner *t)
     if (t->plan_auto && t->tried[0].row >= 0 && iterations <= CHEAP_ITERATIONS)
         t->plan_count = TT_MIN(t->plan_count, TT_MAX((uint32_t)PLAN_CHEAP, t->plan_done));
     t->plan_auto = t->plan_auto && t->tried[0].row < 0;
+}
+
+// The loss rises under the setting in force, which is not the one that the user asked for.
+static tt_status
+leave_diverged(tt_tuner *t, tt_tuner_action *action, tt_error *err)
+{
+    tti_tuner_event(t, "setting %u: the loss rises under it, leaving it", t->current);
+    if (t->own_id == TTI_TUNER_NOBODY)
+        return flee(t, action, err);
+    t->ref_id = t->current == 0 ? t->own_id : t->previous;
+    return decide(t, 1, action, err);
 }
 
 static void
@@ -330,11 +386,9 @@ finish_window(tt_tuner *t, tt_tuner_action *action, tt_error *err)
     if (!t->options.enabled || t->search.dims == 0)
         return TT_OK;
     shorten_plan(t);
-    if ((w.flags & TT_EST_DIVERGING) != 0 && t->current != 0) {
+    if ((w.flags & TT_EST_DIVERGING) != 0 && t->current != t->own_id) {
         ban_diverged(t);
-        tti_tuner_event(t, "setting %u: the loss rises under it, leaving it", t->current);
-        t->ref_id = t->previous;
-        return decide(t, 1, action, err);
+        return leave_diverged(t, action, err);
     }
     if (!was_trial && t->now_s < t->next_decision_s)
         return TT_OK;
@@ -356,8 +410,15 @@ tt_tuner_step(tt_tuner *tuner, const tt_tuner_view *view, tt_tuner_action *actio
     tt_est_window w;
     double seen;
     tt_estimator_window(t->estimator, &w);
+    int rising = (w.flags & (TT_EST_RISING | TT_EST_DIVERGING)) != 0;
+    if (t->trial && t->current == 0 && t->warm && rising) {
+        ban_diverged(t);
+        close_window(t, 1, 0, &w);
+        open_window(t);
+        return leave_diverged(t, action, err);
+    }
     if (t->trial && t->current != 0) {
-        if ((w.flags & (TT_EST_RISING | TT_EST_DIVERGING)) != 0) {
+        if (rising && t->current != t->own_id) {
             ban_diverged(t);
             (void)too_slow(t, &w, &seen);
             return abandon(t, seen, "the loss rises under it", action, err);

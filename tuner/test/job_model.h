@@ -43,7 +43,15 @@ typedef struct job_model {
     uint32_t refuse_every;
     double nan_staleness, claimed_loss_s;
     double restart_every_s; // tuner and estimator are saved, closed and restored; 0 = never
+    struct job_memory *memory; // filled at the end of a run; NULL = not wanted
 } job_model;
+
+// What a run measured.
+enum { JOB_MEMORY_MAX = 400 };
+typedef struct job_memory {
+    tt_tuner_measurement row[JOB_MEMORY_MAX];
+    uint32_t count, best;
+} job_memory;
 
 static const char *const job_kernels[] = {"portable", "avx2", "avx512", NULL};
 
@@ -190,6 +198,25 @@ job_make(job_model *j, uint64_t seed, job_start kind, double seconds)
         j->problem.space.knob[k].start = start.value[k];
     j->unit = seconds / job_duration(j, &start);
     return least * j->unit;
+}
+
+// Another job of the same kind: all constants of its cost differ by a factor of about e^spread.
+static inline void
+job_resemble(job_model *j, uint64_t seed, double spread)
+{
+    tt_rng rng;
+    tt_rng_init(&rng, seed, TT_RNG_TEST, 3);
+    double *const costs[] = {&j->compute,    &j->kernel[1],  &j->kernel[2],  &j->transfer,
+                             &j->message,    &j->wake,       &j->load,       &j->server,
+                             &j->crowd,      &j->pin,        &j->stale_wait, &j->bf16_cost,
+                             &j->stale_cost, &j->merge_cost, &j->iterations, &j->unit};
+    double target = j->iterations / j->scale;
+    for (size_t i = 0; i < TT_COUNT_OF(costs); i++)
+        *costs[i] *= exp(spread * tt_rng_normal(&rng));
+    j->chunk_best += 2 * spread * tt_rng_normal(&rng);
+    j->flight_best += 2 * spread * tt_rng_normal(&rng);
+    j->scale = j->iterations / target;
+    j->target = job_loss(j, j->iterations);
 }
 
 // ---- the run ---------------------------------------------------------------------------------
@@ -388,6 +415,8 @@ job_execute(const job_model *model,
     }
     tt_rng_init(&r.rng, seed, TT_RNG_TEST, 2);
     tt_space_start(&model->problem.space, &r.setting);
+    if (options->start != NULL)
+        r.setting = *options->start;
     tt_tuner_begin(r.tuner, 0, 0);
     for (uint32_t w = 0; w < JOB_NODES; w++)
         job_start_push(&r, w, 0);
@@ -426,6 +455,13 @@ job_execute(const job_model *model,
     }
     tt_tuner_end(r.tuner, r.now_s, r.iterations);
     tt_tuner_summarize(r.tuner, &out->summary);
+    for (uint32_t i = 0; model->memory != NULL && i < JOB_MEMORY_MAX; i++) {
+        tt_setting best;
+        model->memory->best = tt_tuner_best(r.tuner, &best);
+        if (!tt_tuner_measured(r.tuner, i, &model->memory->row[i]))
+            break;
+        model->memory->count = i + 1;
+    }
     out->seconds = r.now_s;
     out->digest = r.digest;
     tt_tuner_close(r.tuner);

@@ -55,7 +55,22 @@ typedef enum tt_tuner_decision {
     TT_TUNER_QUIT,     // tuning ends: nothing can pay any more
 } tt_tuner_decision;
 
-enum { TT_TUNER_REASON_MAX = 256, TT_TUNER_CLASSES = 4 };
+enum {
+    TT_TUNER_REASON_MAX = 256,
+    TT_TUNER_CLASSES = 4,
+    TT_TUNER_PRIOR_RUNS = 8,  // earlier runs that priors may come from
+    TT_TUNER_PRIOR_ROWS = 40, // of all of them together
+};
+
+// What an earlier run of a like job measured. Only differences within a run count: how much faster
+// or slower than there everything is here is found from the settings that both were in.
+typedef struct tt_tuner_prior {
+    tt_setting setting;
+    uint32_t run;      // 0 .. TT_TUNER_PRIOR_RUNS - 1
+    double log_s;      // log of the seconds per iteration there
+    double var;        // of that measurement
+    double unlike_var; // what the difference of the jobs may make of it besides
+} tt_tuner_prior;
 
 typedef struct tt_tuner_options {
     int enabled; // 0: the manager only measures and never proposes
@@ -73,9 +88,16 @@ typedef struct tt_tuner_options {
     // Seconds a switch loses, by class (flags of tt_knob_effect: 0 setting, 1 data, 2 model, 3
     // both), before any was measured; 0 = 0.002, 0.05, 0.05, 0.1.
     double switch_s_prior[TT_TUNER_CLASSES];
-    // Settings known to be good from earlier runs of such a job, best first; borrowed during open.
+    // A warm start. All borrowed during open.
+    // start: where training begins when that is not the space's start; NULL = there. The space's
+    // start is then measured early: memory that does not hold here is found out, and the guard
+    // keeps to the faster of the two. warm: further settings known to be good, best first; they
+    // take the place of the start phase's points.
+    const tt_setting *start;
     const tt_setting *warm;
     uint32_t warm_count;
+    const tt_tuner_prior *prior; // at most TT_TUNER_PRIOR_ROWS are used
+    uint32_t prior_count;
     int bulk_synchronous; // BSP: an iteration is a round, W = 1 in all rules
     // Workers under a setting (nodes - servers); NULL = `nodes`. Pure.
     uint32_t (*workers_of)(void *self, const tt_setting *setting);
@@ -153,6 +175,8 @@ typedef struct tt_tuner_summary {
     uint32_t settings_tried, settings_abandoned, switches, proposals;
     uint32_t start_done, start_planned; // points of the start phase, for "exploring 5/8"
     uint32_t current_id, best_id;
+    uint32_t own_id;  // the space's start setting; UINT32_MAX: not tried (yet), after a warm start
+    int memory_fails; // what earlier runs taught was found not to hold here
     double start_s, explore_s,
         settled_s;   // seconds spent in each phase (explore: windows of trials only)
     double lost_s;   // seconds lost by switching, as told by reconfigured
@@ -162,6 +186,16 @@ typedef struct tt_tuner_summary {
         best_iteration_s;           // seconds per iteration, posterior median; NAN until measured
     char note[TT_TUNER_REASON_MAX]; // why tuning is off, or the last reason
 } tt_tuner_summary;
+
+// What is known of a setting that was in force, all its windows together.
+typedef struct tt_tuner_measurement {
+    tt_setting setting;
+    double log_s, log_se; // log of seconds per iteration, its standard error; NAN: not measured
+    uint32_t windows;
+    uint64_t iterations;          // applied under it
+    double log_rate, log_rate_sd; // log of the progress an iteration makes, relative to the pooled
+    int abandoned, refused, diverged; // refused also when the loss rose
+} tt_tuner_measurement;
 
 typedef struct tt_tuner tt_tuner;
 
@@ -221,6 +255,8 @@ void tt_tuner_end(tt_tuner *tuner, double now_s, uint64_t iterations);
 uint32_t tt_tuner_best(const tt_tuner *tuner, tt_setting *out);
 // Setting by id; NULL when there is none. Borrowed until close.
 const tt_setting *tt_tuner_setting(const tt_tuner *tuner, uint32_t setting_id);
+// What was measured under setting `id`, for the repository. 0: there is no such setting.
+int tt_tuner_measured(const tt_tuner *tuner, uint32_t id, tt_tuner_measurement *out);
 // Posterior of log seconds per iteration of any setting now: mean and s.d.; 0 when nothing is known
 // yet.
 int tt_tuner_predict(const tt_tuner *tuner,
