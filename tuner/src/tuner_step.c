@@ -15,6 +15,8 @@ static const double SETTLED_WINDOW_SHARE = 0.01;
 static const double CYCLE_CV_LEAST = 0.1;
 // S.d. of log t where only a bound on it is known.
 static const double BOUND_SD = 0.3;
+// S.d. of log t seen in a trial that was broken off, when promises are judged by it.
+static const double ABANDONED_SD = 0.5;
 // A switch that loses fewer iterations than this is cheap, and the start phase short.
 static const double CHEAP_ITERATIONS = 20;
 enum { PLAN_DEAR = 10, PLAN_CHEAP = 5, PLAN_WARM = 3, PLAN_REMEMBERING = 2 };
@@ -115,12 +117,15 @@ close_window(tt_tuner *t, int abandoned, int cut, tt_est_window *w)
 
 // Tells what the trial's proposal brought.
 static void
-report_realised(tt_tuner *t, double log_t, double var, int bound)
+report_realised(tt_tuner *t, double log_t, double var, int abandoned)
 {
     if (!t->has_pending)
         return;
     double error = log_t - log(t->ref_t) - t->expected_t;
-    if (!bound || error > 0) // a bound below what was promised says nothing
+    // Of a trial that was broken off, a few iterations or only a bound are known: that it is
+    // slower than promised says little, that it is faster nothing.
+    var += abandoned ? ABANDONED_SD * ABANDONED_SD : 0;
+    if (!abandoned || error > 0)
         tti_tuner_prior_judge(t, error, sqrt(t->expected_sd * t->expected_sd + var));
     t->has_pending = 0;
     double rate = tti_tuner_log_rate(t, &t->tried[t->current], t->current, NULL);
@@ -138,8 +143,7 @@ enter_row(tt_tuner *t, const tt_est_window *w, double bound, tt_error *err)
 {
     tti_tried *s = &t->tried[t->current];
     double value = w->seconds_per_iteration, var;
-    int timed = isfinite(value) && value > 0;
-    if (timed) {
+    if (isfinite(value) && value > 0) {
         double cv = fmax(isfinite(w->time_cv) ? w->time_cv : 0, CYCLE_CV_LEAST);
         var = cv * cv * s->merged / fmax(w->kept, 1);
     } else if (bound > 0) {
@@ -153,7 +157,7 @@ enter_row(tt_tuner *t, const tt_est_window *w, double bound, tt_error *err)
     s->seen_s = t->now_s;
     s->seen_window = t->window_index;
     int failed = t->memory_fails;
-    report_realised(t, log(value), var, !timed);
+    report_realised(t, log(value), var, bound > 0);
     TT_TRY(tti_tuner_add_row(t, t->current, log(value), var, fmax(w->kept, 1), err));
     if (t->memory_fails && !failed)
         plan_afresh(t);
