@@ -95,6 +95,24 @@ tt_repository_default_path(char *out, size_t size, tt_error *err)
     return TT_OK;
 }
 
+tt_status
+tt_repository_choose_path(const char *wanted, char *out, size_t size, tt_error *err)
+{
+    const char *named = getenv("TRIMTAB_REPOSITORY"), *home = getenv("HOME");
+    if (strcmp(wanted, "auto") == 0 && named != NULL && named[0] != '\0')
+        wanted = named;
+    if (strcmp(wanted, "auto") == 0)
+        return tt_repository_default_path(out, size, err);
+    if (strcmp(wanted, "off") == 0)
+        wanted = "";
+    int expand = wanted[0] == '~' && wanted[1] == '/' && home != NULL;
+    int length = snprintf(out, size, "%s%s", expand ? home : "", expand ? wanted + 1 : wanted);
+    if (length >= 0 && (size_t)length < size)
+        return TT_OK;
+    return tt_error_set(err, TT_RANGE, "repository", "name a file with a shorter path",
+                        "the path is too long");
+}
+
 // The directories that lead to a file, as mkdir -p makes them; the user's own, so for nobody else.
 static tt_status
 make_directories(const char *path, tt_error *err)

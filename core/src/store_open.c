@@ -19,7 +19,7 @@ static const char schema[] =
     " loss REAL, objective REAL, iterations INTEGER, epochs REAL, train_seconds REAL,"
     " wall_seconds REAL, examples_per_second REAL, generations INTEGER, reconfigure_seconds REAL,"
     " explore_seconds REAL, start_setting INTEGER, final_setting INTEGER, untuned_seconds REAL,"
-    " engine TEXT);"
+    " engine TEXT, started_from TEXT);"
     "CREATE TABLE run_metric (name TEXT PRIMARY KEY, value REAL);"
     "CREATE TABLE knob (ordinal INTEGER PRIMARY KEY, id TEXT UNIQUE, kind TEXT, unit TEXT, min "
     "REAL,"

@@ -52,7 +52,9 @@ tt_store_query_next(tt_store_query *query, int *has_row, tt_error *err)
 int
 tt_store_query_is_null(const tt_store_query *query, int column)
 {
-    return sqlite3_column_type(query->statement, column) == SQLITE_NULL;
+    // A store of an older trimtab lacks the latest columns.
+    return column >= sqlite3_column_count(query->statement) ||
+           sqlite3_column_type(query->statement, column) == SQLITE_NULL;
 }
 
 int64_t
@@ -72,7 +74,9 @@ tt_store_query_real(const tt_store_query *query, int column)
 const char *
 tt_store_query_text(const tt_store_query *query, int column)
 {
-    return (const char *)sqlite3_column_text(query->statement, column);
+    return tt_store_query_is_null(query, column)
+               ? NULL
+               : (const char *)sqlite3_column_text(query->statement, column);
 }
 
 void

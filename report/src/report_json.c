@@ -141,6 +141,7 @@ run_object(builder *b)
     put_real(b, o, "target_loss", run->target_loss);
     put_string(b, o, "status", run->status);
     put_string(b, o, "stop_reason", run->stop_reason);
+    put_string(b, o, "started_from", run->started_from);
     put_real(b, o, "loss", run->loss);
     put_real(b, o, "objective", run->objective);
     put_integer(b, o, "iterations", r->iterations);

@@ -69,7 +69,8 @@ read_run(tti_report *report, const tt_store_query *row)
                         .start_setting = INT(25),
                         .final_setting = INT(26),
                         .untuned_seconds = REAL(27),
-                        .engine = TEXT(28)};
+                        .engine = TEXT(28),
+                        .started_from = TEXT(29)};
     memcpy(&r->seed, &seed, sizeof seed);
     report->updated_at = INT(4);
     report->has_run = 1;

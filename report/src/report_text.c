@@ -201,6 +201,18 @@ print_outcome(const tti_printer *p)
     tti_print_folded(p, (int)strlen(status), 2, line);
 }
 
+// What earlier runs gave it.
+static void
+print_origin(const tti_printer *p)
+{
+    char line[700];
+    if (p->report->run.started_from == NULL)
+        return;
+    (void)snprintf(line, sizeof line, "It %.600s.", p->report->run.started_from);
+    (void)fputs("  ", p->out);
+    tti_print_folded(p, 2, 2, line);
+}
+
 static void
 print_silence(const tti_printer *p)
 {
@@ -260,6 +272,7 @@ print_all(const tti_printer *p)
     (void)fprintf(p->out, "   %s\n", run->name != NULL ? run->name : "");
     print_job(p);
     print_outcome(p);
+    print_origin(p);
     print_silence(p);
     tti_print_verdict(p);
     tti_print_settings(p);

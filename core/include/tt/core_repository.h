@@ -80,6 +80,14 @@ void tt_repository_run_init(tt_repository_run *run);
 // `out`
 TT_NODISCARD tt_status tt_repository_default_path(char *out, size_t size, tt_error *err);
 
+// The file that `wanted` means: "off" gives "", "auto" what the variable TRIMTAB_REPOSITORY says (a
+// file or off), else the default path; anything else is a file (~/ is the home directory). errors
+// as above
+TT_NODISCARD tt_status tt_repository_choose_path(const char *wanted,
+                                                 char *out,
+                                                 size_t size,
+                                                 tt_error *err);
+
 // Opens to read. errors: TT_NOTFOUND there is none (yet); TT_INVALID not a repository;
 // TT_UNSUPPORTED another schema; TT_CORRUPT damaged; TT_BUSY locked; TT_IO; TT_NOMEM
 TT_NODISCARD tt_status tt_repository_open_read(const char *path,

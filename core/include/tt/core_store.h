@@ -75,6 +75,7 @@ typedef struct tt_store_run {
     int64_t start_setting, final_setting;        // setting ids
     double untuned_seconds; // train_seconds of the start setting without tuning; NAN = not measured
     const char *engine;     // "threads", "simulated", ...
+    const char *started_from; // what earlier runs gave it; NULL = nothing
 } tt_store_run;
 // All "not known".
 void tt_store_run_init(tt_store_run *run);
