@@ -48,7 +48,7 @@ def arguments_of(config, sets):
 def plan(config, sets=None):
     """The object of `trimtab plan --json`, and what it said on standard error (refused values)."""
     done = subprocess.run([PROGRAM, "plan", *arguments_of(config, sets or {}), "--json"], capture_output=True, text=True,
-                          timeout=300, check=False)
+                          timeout=300, check=False, env=environment())
     return (json.loads(done.stdout) if done.returncode == 0 else None), done.stderr
 
 
@@ -70,7 +70,12 @@ def child_seconds():
     return usage.ru_utime + usage.ru_stime
 
 
-def run(config, sets, runs_dir=None, timeout=900):
+def environment(repository="off"):
+    """The environment of a run: every bench starts cold and leaves nothing behind, unless it names a repository."""
+    return {**os.environ, "TRIMTAB_REPOSITORY": repository}
+
+
+def run(config, sets, runs_dir=None, timeout=900, repository="off"):
     """Runs one job to its end and returns its JSON object. Added are `cpu_seconds` of the whole program, and `others`:
     the share of the machine that other processes used meanwhile (a run with much of it says little). Raises RunFailed.
     Without `runs_dir` the run directory is thrown away."""
@@ -78,7 +83,8 @@ def run(config, sets, runs_dir=None, timeout=900):
         command = [PROGRAM, "run", *arguments_of(config, sets), "--json", "-q", "--runs", runs_dir or scratch]
         busy, own, began = busy_seconds(), child_seconds(), time.monotonic()
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False,
+                                  env=environment(repository))
         except subprocess.TimeoutExpired as late:
             raise RunFailed(f"no end after {timeout:.0f} s: {' '.join(command)}") from late
         wall = time.monotonic() - began

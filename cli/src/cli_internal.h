@@ -20,6 +20,7 @@ int tti_cli_report(int argc, char **argv);
 int tti_cli_runs(int argc, char **argv);
 int tti_cli_compare(int argc, char **argv);
 int tti_cli_knobs(int argc, char **argv);
+int tti_cli_repository(int argc, char **argv);
 int tti_cli_data(int argc, char **argv);
 int tti_cli_init(int argc, char **argv);
 

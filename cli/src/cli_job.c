@@ -57,6 +57,8 @@ parse(const char *command, int argc, char **argv, job_arguments *out)
             out->runs_dir = argv[++i];
         else if (runs && strcmp(word, "--resume") == 0)
             out->resume = argv[++i];
+        else if (strcmp(word, "--cold") == 0)
+            out->source.cold = 1;
         else if (strcmp(word, "--json") == 0)
             out->json = 1;
         else if (runs && (strcmp(word, "-q") == 0 || strcmp(word, "--quiet") == 0))

@@ -17,6 +17,7 @@ const tti_command tti_commands[] = {
      "\n"
      "  --set a.b=c    override one key, for instance --set optimizer.learning_rate=0.05\n"
      "  --runs DIR     where the run directory is made (default: run.dir of the job, ./runs)\n"
+     "  --cold         begin with nothing that earlier runs learned (docs/repository.md)\n"
      "  --json         print one JSON object about the finished run on standard output\n"
      "  --resume RUN   go on with a run (its directory, or its name below --runs) from its newest\n"
      "                 checkpoint; keys that do not change the training may be changed by --set\n"
@@ -31,13 +32,15 @@ const tti_command tti_commands[] = {
      "example: trimtab run configs/quickstart.yaml --set cluster.nodes=4\n",
      tti_cli_run},
     {"plan", "show what a job would do and what would be tuned",
-     "usage: trimtab plan JOB.yaml [MORE.yaml ...] [--set a.b=c ...] [--json]\n"
+     "usage: trimtab plan JOB.yaml [MORE.yaml ...] [--set a.b=c ...] [--cold] [--json]\n"
      "\n"
      "Reads the job and its data, checks everything, and shows the resolved job and its search\n"
      "space: every knob with its range, where it starts, what a change of it moves, or why it is\n"
-     "fixed. Nothing is trained and nothing is written.\n"
+     "fixed; and what a run would begin with of what earlier runs learned, and why. Nothing is\n"
+     "trained and nothing is written.\n"
      "\n"
      "  --set a.b=c    override one key\n"
+     "  --cold         as if nothing had been learned\n"
      "  --json         the same as one JSON object\n"
      "\n"
      "example: trimtab plan configs/a9a-logr.yaml\n",
@@ -117,6 +120,20 @@ const tti_command tti_commands[] = {
      "\n"
      "example: trimtab knobs list\n",
      tti_cli_knobs},
+    {"repository", "list or forget what runs have learned",
+     "usage: trimtab repository list [--file FILE] [--json]\n"
+     "       trimtab repository forget RUN|--all [--file FILE]\n"
+     "\n"
+     "Runs leave what they measured in a repository, and later ones of like jobs begin with it. "
+     "Lists\n"
+     "the runs it knows, the newest first, or forgets RUN (its name) or all of them.\n"
+     "\n"
+     "  --file FILE    another repository than the user's own (docs/repository.md)\n"
+     "  --all          forget everything\n"
+     "  --json         the same as one JSON list\n"
+     "\n"
+     "example: trimtab repository list\n",
+     tti_cli_repository},
     {"data", "generate training data",
      "usage: trimtab data make FILE [--rows N] [--features N] [--fields N] [--seed N]\n"
      "                         [--positive RATE] [--noise RATE] [--threads N] [--first-row N]\n"
@@ -232,7 +249,7 @@ print_help(FILE *out)
                   "trimtab %s: a self-tuning parameter server\n\nusage: trimtab COMMAND ...\n\n",
                   tt_job_version());
     for (const tti_command *command = tti_commands; command->name != NULL; command++)
-        (void)fprintf(out, "  %-8s %s\n", command->name, command->summary);
+        (void)fprintf(out, "  %-10s %s\n", command->name, command->summary);
     (void)fprintf(out,
                   "\ntrimtab COMMAND --help tells more. trimtab --version prints the version.\n"
                   "First steps: trimtab run configs/quickstart.yaml, then trimtab report.\n");

@@ -9,6 +9,7 @@
 #include "tt/reconfig.h"
 #include "tt/tuner.h"
 #include "tt/workloads.h"
+#include "warm_start.h"
 
 enum { TTI_DRIVER_MESSAGES, TTI_DRIVER_IN_PLACE };
 enum { TTI_FORMAT_LIBSVM, TTI_FORMAT_IDX, TTI_FORMAT_CLICKLOG, TTI_FORMAT_CSV };
@@ -51,6 +52,7 @@ typedef struct tti_spec {
     double guard;
     const tt_config_node *script;
     const char *runs_dir;
+    const char *repository;
 } tti_spec;
 
 // One scripted change: at this iteration (BSP: round) go to this setting.
@@ -68,6 +70,8 @@ struct tt_job {
     char name[96];
     tt_knob_registry *registry;
     tt_space space;
+    uint8_t start_given[TT_KNOBS_MAX]; // the job file says where tuning of the knob begins
+    tti_warm warm;
     tti_script_step *script;
     uint32_t script_count;
     tt_dataset *train, *validation, *test; // the last two may be NULL
@@ -99,6 +103,9 @@ TT_NODISCARD tt_status tti_job_resolved_text(const tt_job *job,
                                              char **out,
                                              size_t *bytes,
                                              tt_error *err);
+
+// job_run.c: {knob: value} without the knobs the job does not have; jansson's json_t.
+struct json_t *tti_setting_json(const tt_job *job, const tt_setting *setting);
 
 // model_file.c: name -> float32 tensor of rows x width (or rows when width is 1), as safetensors,
 // written atomically.

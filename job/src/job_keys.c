@@ -453,5 +453,11 @@ const tt_config_key tti_job_keys[] = {
      .offset = AT(runs_dir),
      .default_text = "runs",
      .help = "where run directories are made, relative to the working directory"},
+    {.path = "repository",
+     .kind = TT_CONFIG_STRING,
+     .offset = AT(repository),
+     .default_text = "auto",
+     .help =
+         "file of what earlier runs learned, or off; auto: the user's own (docs/repository.md)"},
 };
 const size_t tti_job_key_count = TT_COUNT_OF(tti_job_keys);

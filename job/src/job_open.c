@@ -286,6 +286,8 @@ tt_job_open(const tt_job_source *source, FILE *errors, tt_job **out, tt_error *e
         status = read_configuration(job, source, errors, err);
     if (status == TT_OK)
         status = tti_job_data(job, err);
+    if (status == TT_OK)
+        tti_warm_find(job, source->cold);
     if (status != TT_OK) {
         tt_job_close(job);
         return status;

@@ -131,8 +131,8 @@ print_space(const tt_job *job, FILE *out)
     else if (!spec->tuner_enabled || free_knobs == 0)
         (void)fprintf(out, "tuning        off%s\n", free_knobs == 0 ? ": every knob is fixed" : "");
     else
-        (void)fprintf(out, "tuning        %u knobs, about %.1e settings; starts cold\n", free_knobs,
-                      exp(tt_space_log_size(&job->space)));
+        (void)fprintf(out, "tuning        %u knobs, about %.1e settings; starts %s\n", free_knobs,
+                      exp(tt_space_log_size(&job->space)), tti_warm_used(job) ? "warm" : "cold");
     for (uint32_t k = 0; k < job->space.count; k++)
         if (!job->space.knob[k].absent)
             print_knob(out, &job->space.knob[k]);
@@ -140,6 +140,29 @@ print_space(const tt_job *job, FILE *out)
         if (job->space.knob[k].absent)
             (void)fprintf(out, "  %-17s not in this job: %s\n", job->space.knob[k].knob->id,
                           job->space.knob[k].reason);
+}
+
+// What earlier runs would give this one, and why.
+static void
+print_warm(const tt_job *job, FILE *out)
+{
+    const tti_warm *warm = &job->warm;
+    char text[512];
+    tt_setting own;
+    tt_space_start(&job->space, &own);
+    (void)fprintf(out, "repository    %s: %s\n", warm->path[0] != '\0' ? warm->path : "none",
+                  warm->reason);
+    if (warm->trouble[0] != '\0')
+        (void)fprintf(out, "              %s\n", warm->trouble);
+    if (warm->begins)
+        (void)fprintf(out, "              where that differs from the job's own start: %s\n",
+                      tt_setting_format(&job->space, &warm->start, &own, text, sizeof text));
+    if (warm->begins && warm->clipped[0] != '\0')
+        (void)fprintf(out, "              outside this job's ranges, so %s\n", warm->clipped);
+    for (uint32_t i = 0; i < warm->run_count; i++)
+        (void)fprintf(out, "  %-44s distance %.2f, %u measurements; %s\n", warm->runs[i].id,
+                      warm->runs[i].distance, warm->runs[i].settings,
+                      warm->runs[i].differs[0] != '\0' ? warm->runs[i].differs : "same job");
 }
 
 tt_status
@@ -167,6 +190,7 @@ tt_job_plan_text(tt_job *job, FILE *out)
         job->node_count, tt_thread_processor_count(), tti_driver_names[spec->driver],
         tti_consistency_names[spec->consistency]);
     print_end(job, out);
+    print_warm(job, out);
     print_space(job, out);
     return ferror(out) ? TT_IO : TT_OK;
 }
@@ -198,6 +222,24 @@ knob_json(const tt_space_knob *knob)
                      effect_text(knob->knob), "reason", knob->reason);
 }
 
+static json_t *
+warm_json(const tt_job *job)
+{
+    const tti_warm *warm = &job->warm;
+    json_t *runs = json_array();
+    for (uint32_t i = 0; i < warm->run_count; i++)
+        (void)json_array_append_new(
+            runs, json_pack("{s:s, s:s, s:f, s:s, s:i}", "run", warm->runs[i].id, "job",
+                            warm->runs[i].name, "distance", warm->runs[i].distance, "differs",
+                            warm->runs[i].differs, "measurements", (int)warm->runs[i].settings));
+    tt_setting start;
+    tti_warm_begin(job, 1, &start);
+    return json_pack("{s:s, s:b, s:s, s:s, s:s, s:i, s:o, s:o}", "path", warm->path, "used",
+                     tti_warm_used(job), "reason", warm->reason, "clipped", warm->clipped,
+                     "trouble", warm->trouble, "runs_there", (int)warm->runs_there, "runs", runs,
+                     "start_setting", tti_setting_json(job, &start));
+}
+
 tt_status
 tt_job_plan_json(tt_job *job, FILE *out)
 {
@@ -207,7 +249,7 @@ tt_job_plan_json(tt_job *job, FILE *out)
         (void)json_array_append_new(knobs, knob_json(&job->space.knob[k]));
     json_t *object = json_pack(
         "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:b, s:i, s:o, "
-        "s:o, s:I, s:o, s:o, s:I, s:o}",
+        "s:o, s:o, s:I, s:o, s:o, s:I, s:o}",
         "job", job->name, "model", tti_model_names[spec->model], "rows",
         (json_int_t)job->train->row_count, "test_rows",
         (json_int_t)(job->test != NULL ? job->test->row_count : 0), "features",
@@ -218,7 +260,8 @@ tt_job_plan_json(tt_job *job, FILE *out)
         number(spec->stop_objective), "max_epochs", number(spec->stop_epochs), "max_time",
         number(spec->stop_time), "tuned", spec->tuner_enabled, "free_knobs",
         (int)tt_space_free_count(&job->space), "log_settings",
-        number(tt_space_log_size(&job->space)), "knobs", knobs, "validation_rows",
+        number(tt_space_log_size(&job->space)), "repository", warm_json(job), "knobs", knobs,
+        "validation_rows",
         (json_int_t)(job->validation != NULL ? job->validation->row_count : 0), "prior_loss",
         number(job->prior_loss), "train_files", files_json(spec->train), "patience",
         (json_int_t)spec->patience, "test_files", files_json(spec->test_file));

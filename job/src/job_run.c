@@ -108,7 +108,9 @@ fill_result(tti_training *tr, tt_job_result *result)
     result->reconfigure_seconds = tr->reconfigure_s;
     result->setting = tr->setting;
     result->final_setting_id = tr->setting_id;
-    tt_space_start(&job->space, &result->start_setting);
+    tti_warm_begin(job, tr->tuned, &result->start_setting);
+    for (uint32_t i = 0; i < job->warm.run_count && tr->tuned && tti_warm_used(job); i++)
+        result->started_from[result->started_from_count++] = job->warm.runs[i].id;
     result->staleness_mean = tr->staleness_sum / fmax((double)tr->iterations, 1);
     result->partitions_moved = tr->partitions_moved;
     if (tr->tuner != NULL) {
@@ -273,6 +275,8 @@ train(tt_job *job,
         fail_result(result, status, err);
     if (store != NULL)
         record_end(tr, store, result);
+    if (store != NULL && tr->rt != NULL)
+        tti_warm_learn(tr, outcome_name(result->outcome));
     tti_training_close(tr);
     tt_mem_free(tr);
     return status;
@@ -347,8 +351,8 @@ number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *
-setting_json(const tt_job *job, const tt_setting *setting)
+json_t *
+tti_setting_json(const tt_job *job, const tt_setting *setting)
 {
     json_t *object = json_object();
     for (uint32_t k = 0; k < job->space.count && k < setting->count; k++) {
@@ -416,9 +420,12 @@ tt_job_result_json(const tt_job *job, const tt_job_result *result, FILE *out)
     json_t *test = json_object();
     for (uint32_t i = 0; i < result->test_count; i++)
         (void)json_object_set_new(test, result->test[i].name, number(result->test[i].value));
+    json_t *from = json_array();
+    for (uint32_t i = 0; i < result->started_from_count; i++)
+        (void)json_array_append_new(from, json_string(result->started_from[i]));
     json_t *object = json_pack(
         "{s:s, s:s, s:s, s:s, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o, s:o}",
+        "s:o, s:o, s:o, s:o}",
         "run", result->run_id, "run_dir", result->run_dir, "status", outcome_name(result->outcome),
         "stop_reason", result->stop_reason, "loss", number(result->loss), "objective",
         number(result->objective), "iterations", (json_int_t)result->iterations, "epochs",
@@ -427,9 +434,9 @@ tt_job_result_json(const tt_job *job, const tt_job_result *result, FILE *out)
         "generations", (json_int_t)result->generations, "reconfigure_seconds",
         number(result->reconfigure_seconds), "explore_seconds", number(result->explore_seconds),
         "untuned_seconds", number(result->untuned_seconds), "setting",
-        setting_json(job, &result->setting), "start_setting",
-        setting_json(job, &result->start_setting), "test", test, "counters", counters_json(result),
-        "validation", validation_json(result));
+        tti_setting_json(job, &result->setting), "start_setting",
+        tti_setting_json(job, &result->start_setting), "started_from", from, "test", test,
+        "counters", counters_json(result), "validation", validation_json(result));
     if (object == NULL)
         return TT_NOMEM;
     int failed = json_dumpf(object, out, JSON_INDENT(2)) != 0 || fputc('\n', out) == EOF;

@@ -147,8 +147,10 @@ read_knob(tt_job *job, int knob, const tt_config_node *node)
     if (range != NULL)
         read_range(job, knob, range);
     double value;
-    if (start != NULL && parse_value(job, knob, start, &value) &&
-        tt_space_start_at(&job->space, (uint32_t)knob, value, NULL, NULL, &err) != TT_OK)
+    if (start == NULL || !parse_value(job, knob, start, &value))
+        return;
+    job->start_given[knob] = 1;
+    if (tt_space_start_at(&job->space, (uint32_t)knob, value, NULL, NULL, &err) != TT_OK)
         complain_error(job, start, &err);
 }
 

@@ -192,6 +192,7 @@ tti_run_update(tt_store *store,
     run.final_setting = final_setting;
     run.untuned_seconds = result->untuned_seconds;
     run.engine = "threads";
+    run.started_from = tti_warm_used(job) ? job->warm.reason : NULL;
     return tt_store_put_run(store, &run, err);
 }
 
@@ -204,7 +205,8 @@ fill_directory(tt_job *job, tt_job_result *result, tt_store **store, tt_error *e
     TT_TRY(tt_store_create(path, store, err));
     TT_TRY(put_knobs(*store, job, err));
     tt_setting start;
-    tt_space_start(&job->space, &start);
+    int tuned = job->spec.tuner_enabled && job->script_count == 0;
+    tti_warm_begin(job, tuned, &start);
     TT_TRY(tt_store_put_setting(*store, 0, start.value, start.count, err));
     return tti_run_update(*store, job, result, "running", 0, err);
 }

@@ -72,6 +72,14 @@ checker_extension(const tt_knob_host *host, const char *name)
     return strcmp(name, TT_KNOB_RUNTIME) == 0 ? &runtime : NULL;
 }
 
+const tt_knob_host *
+tti_checker_host(void)
+{
+    static const tt_knob_host host = {.struct_size = sizeof host,
+                                      .get_extension = checker_extension};
+    return &host;
+}
+
 static double
 target_of(const tti_spec *spec)
 {
@@ -175,10 +183,8 @@ tti_training_open(tti_training *tr,
     tr->last_loss = NAN;
     tr->snapshot_gap_s = 0.25;
     tr->next_epoch_evaluation = 1;
-    tt_space_start(&job->space, &tr->setting);
-    tr->checker_host =
-        (tt_knob_host){.struct_size = sizeof tr->checker_host, .get_extension = checker_extension};
-    TT_TRY(tt_knob_set_open(&job->space, &tr->checker_host, &tr->checker, err));
+    tti_warm_begin(job, tr->tuned, &tr->setting);
+    TT_TRY(tt_knob_set_open(&job->space, tti_checker_host(), &tr->checker, err));
     size_t floats = (size_t)job->table.rows * job->table.width;
     tr->drained = tt_mem_zalloc(TTI_DRAIN_MAX, sizeof *tr->drained);
     tr->model = tt_mem_zalloc_vector(floats, sizeof(float));
@@ -281,6 +287,8 @@ tti_training_run(tti_training *tr, tt_error *err)
     tt_status status = tti_runtime_start(tr->rt, err);
     if (tr->resumed_s > 0)
         tr->last_round_ns = tt_clock_now(&tr->rt->clock);
+    else
+        tti_warm_say(tr);
     while (status == TT_OK && !tr->finished) {
         uint32_t seen = tt_event_read(&tr->rt->bell);
         status = turn(tr, err);

@@ -27,7 +27,6 @@ typedef struct tti_training {
     tt_store *store;               // NULL: nothing is recorded
     const tt_job_result *identity; // run id and directory, for the run's row; set with the store
     tt_knob_set *checker;
-    tt_knob_host checker_host;
     int tuned; // 0: the start setting throughout
 
     // clock of the job: monotonic time since the start less pauses
@@ -110,6 +109,9 @@ void tti_training_finish(tti_training *tr, tt_job_outcome outcome, const char *f
     TT_PRINTF(3, 4);
 void tti_training_event(tti_training *tr, const char *level, const char *format, ...)
     TT_PRINTF(3, 4);
+
+// A host for knob instances that only say whether a value would do.
+const tt_knob_host *tti_checker_host(void);
 
 // training_state.c: the master's own numbers, written to or read from an archive.
 void tti_training_visit(tti_training *tr, tt_archive *archive);

@@ -127,6 +127,14 @@ tti_training_open_tuner(tti_training *tr, tt_error *err)
                                 .bulk_synchronous = tr->job->table.consistency == TT_PS_BSP,
                                 .processors = (uint32_t)tt_thread_processor_count(),
                                 .callback_self = tr};
+    const tti_warm *warm = &tr->job->warm;
+    if (tr->tuned) {
+        options.start = warm->begins ? &warm->start : NULL;
+        options.warm = warm->others;
+        options.warm_count = warm->other_count;
+        options.prior = warm->prior;
+        options.prior_count = warm->prior_count;
+    }
     tt_tuner_callbacks callbacks = {tr, on_window, on_proposal, on_event};
     return tt_tuner_open(&tr->job->space, tr->estimator, &options, &callbacks, &tr->tuner, err);
 }

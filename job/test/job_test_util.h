@@ -45,7 +45,9 @@ run_job(const char *text,
     size_t override_count = 0;
     while (overrides != NULL && overrides[override_count] != NULL)
         override_count++;
-    tt_job_source source = {files, 1, overrides, override_count};
+    // No test learns from another, or from the user.
+    assert_int_equal(setenv("TRIMTAB_REPOSITORY", "off", 1), 0);
+    tt_job_source source = {files, 1, overrides, override_count, 0};
     tt_job_run_options options = {.runs_dir = directory};
     tt_job *job;
     tt_status status = tt_job_open(&source, stderr, &job, err);

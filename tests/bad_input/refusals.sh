@@ -9,6 +9,7 @@
 set -u
 export LC_ALL=C
 unset NO_COLOR TRIMTAB_RUNS
+export TRIMTAB_REPOSITORY=off # no test learns from another, or from the user
 trimtab=$(realpath "$1")
 box=$(mktemp -d)
 trap 'rm -rf "$box"' EXIT

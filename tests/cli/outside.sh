@@ -8,6 +8,7 @@
 set -u
 export LC_ALL=C
 unset NO_COLOR
+export TRIMTAB_REPOSITORY=off # no test learns from another, or from the user
 trimtab=$(realpath "$1") tools=$(realpath "$2") sources=$(realpath "$3")
 box=$(mktemp -d)
 trap 'rm -rf "$box"' EXIT

@@ -17,6 +17,7 @@ typedef struct tt_job_source {
     size_t file_count;
     const char *const *overrides; // "a.b=c"
     size_t override_count;
+    int cold; // begin with nothing that earlier runs learned
 } tt_job_source;
 
 // Reads and checks the whole configuration and opens data, model and search space. Faults of the
@@ -69,6 +70,8 @@ typedef struct tt_job_result {
     double untuned_seconds; // NAN: not measured
     tt_setting setting, start_setting;
     uint32_t final_setting_id;
+    const char *started_from[5]; // ids of the runs it began with, the first first; the job's
+    uint32_t started_from_count;
     tt_job_metric test[4];
     uint32_t test_count;
     // of the model that is saved; empty without validation rows
