@@ -2,6 +2,7 @@
 """bench/run selftune: what self-tuning is worth on configs/clicklog.yaml, from a cold start.
 
     selftune.py [--seeds N] [--settings N] [--results FILE] [--quick]
+    selftune.py --warm ...                      what the memory of earlier runs is worth: selftune_warm.py beside this file
 
 Compared is train_seconds, the time until the job's loss is reached, of
   random     settings drawn from the job's search space (uniform on each knob's scale and grid), fixed, one run each, cut
@@ -320,6 +321,7 @@ def parse(arguments):
     parser.add_argument("--settings", type=int, help="random fixed settings (40)")
     parser.add_argument("--results", help="where finished runs are kept (bench/results/selftune.jsonl)")
     parser.add_argument("--quick", action="store_true", help="little data, few settings: a smoke test")
+    parser.add_argument("--warm", action="store_true", help="a bench of its own: see --warm --help")
     options = parser.parse_args(arguments)
     options.seeds = options.seeds or (2 if options.quick else 5)
     options.settings = options.settings or (6 if options.quick else 40)
@@ -331,6 +333,9 @@ def parse(arguments):
 
 
 def main(arguments):
+    if "--warm" in arguments:
+        import selftune_warm  # it imports this file
+        return selftune_warm.main([word for word in arguments if word != "--warm"])
     options = parse(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the job that runs ends too
     runs.need_program()
