@@ -365,8 +365,10 @@ search(const tt_job *job, tti_warm *warm, tt_repository *repository, tt_error *e
     }
     if (count == 0 || !put_first(list, count))
         (void)snprintf(warm->reason, sizeof warm->reason,
-                       "begins cold: %s of the %u runs there is like this job",
-                       count == 0 ? "none" : "no tuned one", warm->runs_there);
+                       count == 0 ? "begins cold: none of the %u runs there is like this job"
+                                  : "begins cold: of the %u runs there, none that is like this "
+                                    "job compared settings for long enough",
+                       warm->runs_there);
     else
         take(job, warm, list, count);
 }

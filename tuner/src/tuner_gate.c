@@ -371,7 +371,8 @@ measure_again(const tt_tuner *t, const tti_frame *f, uint32_t id, tti_choice *ou
 
 // After a warm start: one window under the job's own start setting, whatever the model expects of
 // it. The model would never go there when memory says it is slow, and could not find out that
-// memory is wrong.
+// memory is wrong. What it may cost is the guard's share of the job without the ledger: as long as
+// the job stays where it began, that only tells how uneven the machine is.
 static int
 check_due(const tt_tuner *t, const tti_frame *f, tti_choice *out)
 {
@@ -386,7 +387,7 @@ check_due(const tt_tuner *t, const tti_frame *f, tti_choice *out)
     (void)snprintf(out->reason, sizeof out->reason,
                    "once under the job's own start setting, to find out whether what earlier runs "
                    "taught holds here");
-    return out->cost_s <= f->trial_s;
+    return out->cost_s <= f->guard_s + tti_tuner_ledger(t);
 }
 
 // What earlier runs measured and this one did not try is worth a look wherever the search went.
