@@ -4,8 +4,8 @@
 
 Compared is the time from the start of a tuned job until it first enters a good setting, of
   cold   the job from a cold start, for every seed
-  warm   the job with the repository that one cold run of another seed has left: that of the seed before (for the first
-         seed an extra run, `teach`), so that data and their order differ
+  warm   the job with the repository that the cold runs of the seeds before have left, and one of yet another seed,
+         `teach`: data and their order differ from all of them
 Both take turns, the one that goes first changing from seed to seed. A setting is good when its own time to the loss,
 fixed, untuned and at seed 1, is within 10 % of the best of all that are measured so: the settings in which the runs
 ended, the best of plain `bench/run selftune` of this program if it was run, and then, for each run and in the order in
@@ -95,39 +95,37 @@ class Bench:
     def lesson(self, key):
         return os.path.join(self.runs_dir, f"lesson-{key}.db")
 
-    def tuned(self, key, kind, seed, repository):
+    def tuned(self, key, kind, seed, repository, cold=False):
         if key in self.ledger.rows:
             return
         limit = {"stop.max_time": "30s"} if self.options.quick else {}
         result = runs.run(selftune.CONFIG, {**self.base, **TUNED, **limit, "seed": seed}, self.runs_dir, timeout=1800,
-                          repository=repository)
+                          repository=repository, cold=cold)
         row = {"key": key, "kind": kind, "seed": seed, "run": os.path.basename(result["run_dir"])}
         for name in ("status", "train_seconds", "epochs", "generations", "explore_seconds", "setting", "start_setting",
                      "started_from", "others"):
             row[name] = result[name]
-        if bool(row["started_from"]) != (kind == "warm"):
-            raise runs.RunFailed(f"{key} began from {row['started_from']}: that is not a {kind} start")
+        if cold and row["started_from"]:
+            raise runs.RunFailed(f"{key} began from {row['started_from']}: that is no cold start")
         self.ledger.add(row)
         say(f"[{len(self.ledger.rows)}] {key:8} {row['train_seconds']:7.2f} s, {row['generations']} generations, "
-            f"others used {row['others']:.0%} of the machine")
+            f"others used {row['others']:.0%} of the machine"
+            + ("" if cold or row["started_from"] else "; nothing was there to begin from, so it began cold"))
 
     def cold(self, key, seed):
-        path = self.lesson(key)
-        if key not in self.ledger.rows and os.path.exists(path):
-            os.remove(path)  # of a bench that was stopped
-        self.tuned(key, "cold", seed, path)
+        self.tuned(key, "cold", seed, self.lesson("all"), cold=True)
 
-    def warm(self, key, seed, teacher):
-        path = self.lesson(key)
-        if key not in self.ledger.rows:
-            shutil.copy(self.lesson(teacher), path)
-        self.tuned(key, "warm", seed, path)
+    def warm(self, key, seed):
+        self.tuned(key, "warm", seed, self.lesson(key))
 
     def tuned_runs(self):
         self.cold("teach", TEACH_SEED)
         for seed in range(1, self.options.seeds + 1):
-            teacher = "teach" if seed == 1 else f"cold:{seed - 1}"
-            turns = [lambda: self.cold(f"cold:{seed}", seed), lambda: self.warm(f"warm:{seed}", seed, teacher)]
+            cold, warm = f"cold:{seed}", f"warm:{seed}"
+            if cold not in self.ledger.rows and warm not in self.ledger.rows:
+                # Before the cold run of this seed adds its own lesson, whoever goes first.
+                shutil.copy(self.lesson("all"), self.lesson(warm))
+            turns = [lambda: self.cold(cold, seed), lambda: self.warm(warm, seed)]
             for turn in turns if seed % 2 else turns[::-1]:
                 turn()
 

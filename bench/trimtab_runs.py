@@ -75,12 +75,13 @@ def environment(repository="off"):
     return {**os.environ, "TRIMTAB_REPOSITORY": repository}
 
 
-def run(config, sets, runs_dir=None, timeout=900, repository="off"):
+def run(config, sets, runs_dir=None, timeout=900, repository="off", cold=False):
     """Runs one job to its end and returns its JSON object. Added are `cpu_seconds` of the whole program, and `others`:
     the share of the machine that other processes used meanwhile (a run with much of it says little). Raises RunFailed.
     Without `runs_dir` the run directory is thrown away."""
     with tempfile.TemporaryDirectory(prefix="trimtab-bench-") as scratch:
         command = [PROGRAM, "run", *arguments_of(config, sets), "--json", "-q", "--runs", runs_dir or scratch]
+        command += ["--cold"] * cold
         busy, own, began = busy_seconds(), child_seconds(), time.monotonic()
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False,
