@@ -114,7 +114,7 @@ recall_setting(tti_training *tr, const tti_resume *resume, tt_error *err)
         tr->setting_id = tt_tuner_current(tr->tuner, &tr->setting);
     if (tr->tuner_resumed || (tr->same_space && tr->tuner == NULL))
         return TT_OK;
-    tt_space_start(&tr->job->space, &tr->setting);
+    tti_warm_begin(tr->job, tr->tuned, &tr->setting);
     tr->setting_id = tr->recorded_settings = 0;
     return TT_OK;
 }

@@ -39,7 +39,7 @@ static void
 tag_space(const tt_tuner *t, tt_archive *archive)
 {
     tt_archive_tag(archive, ARCHIVE_VERSION);
-    tt_archive_tag(archive, sizeof *t + sizeof *t->tried);
+    tt_archive_tag(archive, sizeof *t + sizeof *t->tried + sizeof *t->prior);
     tt_archive_tag(archive, tt_tuner_space_print(t->space));
     tt_archive_tag(archive, t->options.nodes);
     tt_archive_tag(archive, (uint64_t)t->options.model);
@@ -54,6 +54,7 @@ tt_tuner_save(const tt_tuner *tuner, tt_archive *out)
     tag_space(tuner, out);
     TT_ARCHIVE(out, image);
     tt_archive_field(out, tuner->tried, tuner->tried_count * sizeof *tuner->tried);
+    tt_archive_field(out, tuner->prior, tuner->prior_count * sizeof *tuner->prior);
     if (tuner->gp != NULL)
         tt_gp_save(tuner->gp, out);
 }
@@ -68,6 +69,7 @@ keep_own(tt_tuner *t, const tt_tuner *own)
     t->callbacks = own->callbacks;
     t->search = own->search;
     t->gp = own->gp;
+    t->prior = own->prior;
     t->tried = own->tried;
     t->tried_capacity = own->tried_capacity;
     t->taken = own->taken;
@@ -100,6 +102,24 @@ load_tried(tt_tuner *t, tt_archive *in)
     return TT_OK;
 }
 
+// Rows of earlier runs as they were when it was saved; the repository may tell others by now.
+static tt_status
+load_prior(tt_tuner *t, tt_archive *in)
+{
+    size_t bytes = t->prior_count * sizeof *t->prior;
+    const void *rows = tt_archive_borrow(in, bytes);
+    tti_prior *prior = bytes > 0 && rows != NULL ? tt_mem_alloc(bytes) : NULL;
+    tt_mem_free(t->prior);
+    t->prior = prior;
+    if (bytes > 0 && prior == NULL) {
+        t->prior_count = 0;
+        return rows == NULL ? TT_CORRUPT : TT_NOMEM;
+    }
+    if (bytes > 0)
+        memcpy(prior, rows, bytes);
+    return TT_OK;
+}
+
 tt_status
 tt_tuner_load(tt_tuner *tuner, tt_archive *in, tt_error *err)
 {
@@ -114,6 +134,8 @@ tt_tuner_load(tt_tuner *tuner, tt_archive *in, tt_error *err)
     keep_own(t, &own);
     if (in->status == TT_OK)
         in->status = load_tried(t, in);
+    if (in->status == TT_OK)
+        in->status = load_prior(t, in);
     if (in->status != TT_OK)
         return tt_error_set(err, in->status, "tuner", NULL, "what the tuner learned is damaged");
     t->pending.setting = &t->tried[t->current].setting;
