@@ -177,7 +177,7 @@ static void
 test_memories(void **state)
 {
     TT_UNUSED(state);
-    for (uint64_t seed = 0; seed < 6; seed++)
+    for (uint64_t seed = 0; seed < 4; seed++)
         run_job(seed, 40, &jobs);
     double good = quantile(jobs.over_cold[GOOD], jobs.count, 0.5);
     double random = quantile(jobs.over_cold[RANDOM], jobs.count, 0.5);
@@ -189,7 +189,7 @@ test_memories(void **state)
     assert_true(good < 1);
     assert_true(random <= 1.25 && opposite <= 1.5);
     assert_true(worst <= 1.1);
-    assert_true(jobs.fails[OPPOSITE] >= 5);
+    assert_true(jobs.fails[OPPOSITE] == 4);
 }
 
 static void
