@@ -23,6 +23,8 @@ hold_at_next_round(tti_runtime *rt)
     for (uint32_t n = 0; n < rt->node_count; n++)
         if (tt_load_relaxed(&rt->nodes[n].working_seen))
             round = TT_MAX(round, tt_load_seq(&rt->nodes[n].round_begun) + 1);
+    // Nobody comes to a round beyond the last.
+    round = TT_MIN(round, tt_load_relaxed(&rt->round_limit));
     tt_store_release(&rt->hold_round, round); // acquired in must_rest
     (void)tt_add_seq(&rt->gate, 1u);
 }

@@ -41,6 +41,14 @@ check 'nothing is left to do' says 'max_epochs 9 reached' out
 copy
 refused 2 'unknown key .optimiser.' --resume copy --set optimiser.learning_rate=0.1
 
+# ---- a run that is done, under BSP: nothing is trained, and it ends at once
+sed 's/^cluster:/consistency: bsp\ncluster:/' job.yaml >bsp.yaml
+ends 0 "$trimtab" run bsp.yaml --runs bsp
+began=$SECONDS
+ends 0 "$trimtab" run --resume bsp/*
+check "a BSP run that is done ends after $((SECONDS - began)) s" [ $((SECONDS - began)) -lt 30 ]
+check 'its nodes come to rest' silent 'do not come to rest' err
+
 # ---- other data
 copy
 cp train.svm kept.svm
