@@ -43,7 +43,7 @@ refused 2 'unknown key .optimiser.' --resume copy --set optimiser.learning_rate=
 
 # ---- a run that is done, under BSP: nothing is trained, and it ends at once
 sed 's/^cluster:/consistency: bsp\ncluster:/' job.yaml >bsp.yaml
-ends 0 "$trimtab" run bsp.yaml --runs bsp
+ends 0 "$trimtab" run bsp.yaml --runs bsp --set optimizer.batch_size=30
 began=$SECONDS
 ends 0 "$trimtab" run --resume bsp/*
 check "a BSP run that is done ends after $((SECONDS - began)) s" [ $((SECONDS - began)) -lt 30 ]
