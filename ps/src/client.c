@@ -17,6 +17,7 @@ typedef struct client_request {
 typedef struct client_route {
     uint16_t pull_from, push_to;
     uint32_t moved_at;
+    int drains;        // it moves by a drain, and its new owner has not answered yet
     uint64_t sequence; // last push sent
     uint32_t request;  // index of its request in this operation, or UINT32_MAX
     // originals of a seal, to be carried by the next push
@@ -135,7 +136,9 @@ tt_ps_client_adopt(tt_ps_client *client, const tt_ps_view *view)
             continue;
         route->moved_at = view->moved_at[p];
         route->push_to = view->owner[p];
-        route->pull_from = first ? view->owner[p] : view->previous[p];
+        // A drain is not waited for where it comes from: nothing can be carried.
+        route->drains = !first && view->moved_by[p] == TT_PS_MOVE_DRAIN;
+        route->pull_from = first || route->drains ? view->owner[p] : view->previous[p];
         route->carry_of = 0;
     }
 }
@@ -376,7 +379,7 @@ static void
 send_request(tt_ps_client *client, client_request *request)
 {
     const client_route *route = &client->routes[request->partition];
-    request->moving |= route->pull_from != route->push_to;
+    request->moving |= route->drains || route->pull_from != route->push_to;
     request->sent_ns = client->now_ns;
     if (client->operation == PULLING)
         send_pull(client, request);
@@ -554,6 +557,7 @@ on_reply(tt_ps_client *client, const tt_frame *frame, const uint8_t *payload)
                        payload + (size_t)request->count * client->table->width * sizeof(float));
     } else if (frame->sender == route->push_to) {
         route->pull_from = route->push_to; // the new owner answers
+        route->drains = 0;
     }
     finish_request(client, request);
 }
@@ -565,9 +569,11 @@ on_ack(tt_ps_client *client, const tt_frame *frame)
     client_route *route = &client->routes[frame->partition];
     if (client->operation != PUSHING || request == NULL || frame->sequence != route->sequence)
         return;
-    if (frame->sender == route->push_to)
+    if (frame->sender == route->push_to) {
         route->pull_from = route->push_to; // any acknowledgement of the new owner turns the route,
                                            // for the whole partition
+        route->drains = 0;
+    }
     route->carry_of = 0;
     finish_request(client, request);
 }

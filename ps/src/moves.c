@@ -32,6 +32,12 @@ move_frame(const tt_ps_server *server, const tti_slot *slot, tt_frame_kind kind)
                       .extra = slot->moved_at};
 }
 
+static int
+is_drain(const tt_ps_server *server, const tti_slot *slot)
+{
+    return server->view->moved_by[index_of(server, slot)] == TT_PS_MOVE_DRAIN;
+}
+
 static void
 send_to_peer(tt_ps_server *server,
              const tti_slot *slot,
@@ -108,6 +114,7 @@ tti_server_seal(tt_ps_server *server, tti_slot *slot, uint32_t generation, uint1
     slot->state = TTI_SEALED;
     slot->moved_at = generation;
     slot->peer = target;
+    slot->drains = is_drain(server, slot);
     slot->pending_seal = 0;
     slot->ticks = 0;
     slot->departure = (tti_departure){0};
@@ -186,10 +193,11 @@ tti_server_sealed_pull(tt_ps_server *server,
                        const tt_frame *frame,
                        const uint8_t *payload)
 {
-    if (frame->clock > tti_server_clock(server, slot))
+    int looks_on = (frame->flags & TT_FRAME_READONLY) != 0; // carries nothing
+    if (frame->clock > tti_server_clock(server, slot) || (slot->drains && !looks_on))
         tti_server_answer_moved(server, slot, frame);
-    else if ((frame->flags & TT_FRAME_READONLY) != 0)
-        tti_server_reply(server, slot, frame, payload); // looks on, carries nothing
+    else if (looks_on)
+        tti_server_reply(server, slot, frame, payload);
     else
         sealed_reply(server, slot, frame, payload);
 }
@@ -252,9 +260,8 @@ rows_in_piece(const tti_slot *slot)
     return TT_MAX(TTI_PIECE_BYTES / (cell_bytes + 9), 1u);
 }
 
-// Rule 11: rows that nobody was given to carry, one piece a call. True when more is to come.
-int
-tti_server_drain(tt_ps_server *server, tti_slot *slot)
+static int
+drain_piece(tt_ps_server *server, tti_slot *slot)
 {
     uint32_t limit = rows_in_piece(slot);
     seal_piece piece = piece_room(server, limit, tti_partition_cell_floats(slot->partition));
@@ -266,6 +273,15 @@ tti_server_drain(tt_ps_server *server, tti_slot *slot)
     departure->drained = departure->cursor == slot->partition->rows;
     piece_send(server, slot, &piece, departure->drained ? TT_FRAME_LAST : 0);
     return !departure->drained;
+}
+
+// Rule 11: rows that nobody was given to carry. On demand one piece a call, so that requests come
+// first; a drain has a partition sent at once, for requests wait for it at the new owner.
+void
+tti_server_drain(tt_ps_server *server, tti_slot *slot)
+{
+    while (drain_piece(server, slot) && slot->drains)
+        ; // as many pieces as the partition has
 }
 
 static void
@@ -337,6 +353,7 @@ tti_server_expect(tt_ps_server *server, tti_slot *slot, uint32_t generation, uin
     slot->state = TTI_ARRIVING;
     slot->moved_at = generation;
     slot->peer = source;
+    slot->drains = is_drain(server, slot);
     slot->ticks = 0;
 }
 
@@ -536,7 +553,7 @@ tti_server_arriving(tt_ps_server *server,
     uint8_t *keys;
     uint32_t missing = missing_keys(server, slot, frame, payload, &keys);
     if (missing > 0) {
-        if (!slot->fetched)
+        if (!slot->fetched && !slot->drains) // a drain is on its way already
             fetch(server, slot, keys, missing, 0);
         tti_server_hold(slot, frame, payload, 1);
         return;

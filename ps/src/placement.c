@@ -6,13 +6,14 @@ static tt_ps_view *
 alloc_view(uint32_t partition_count)
 {
     tt_ps_view *view = tt_mem_zalloc(
-        1, sizeof *view + partition_count * (sizeof(uint32_t) + 2 * sizeof(uint16_t)));
+        1, sizeof *view + partition_count * (sizeof(uint32_t) + 2 * sizeof(uint16_t) + 1));
     if (view == NULL)
         return NULL;
     view->partition_count = partition_count;
     view->moved_at = (uint32_t *)(view + 1);
     view->owner = (uint16_t *)(view->moved_at + partition_count);
     view->previous = view->owner + partition_count;
+    view->moved_by = (uint8_t *)(view->previous + partition_count);
     return view;
 }
 
@@ -102,15 +103,18 @@ tt_ps_view_next(const tt_ps_view *view, const uint8_t *is_server, tt_ps_view **o
         return TT_NOMEM;
     uint32_t *moved_at = next->moved_at;
     uint16_t *owner = next->owner, *previous = next->previous;
+    uint8_t *moved_by = next->moved_by;
     *next = *view;
     next->moved_at = moved_at;
     next->owner = owner;
     next->previous = previous;
+    next->moved_by = moved_by;
     next->generation = view->generation + 1;
     next->effective_round = 0;
     memcpy(owner, view->owner, view->partition_count * sizeof *owner);
     memcpy(previous, view->previous, view->partition_count * sizeof *previous);
     memcpy(moved_at, view->moved_at, view->partition_count * sizeof *moved_at);
+    memcpy(moved_by, view->moved_by, view->partition_count * sizeof *moved_by);
     if (is_server == NULL)
         return TT_OK;
     place(next, is_server);
@@ -118,11 +122,20 @@ tt_ps_view_next(const tt_ps_view *view, const uint8_t *is_server, tt_ps_view **o
         if (owner[p] != view->owner[p]) {
             previous[p] = view->owner[p];
             moved_at[p] = next->generation;
+            moved_by[p] = TT_PS_MOVE_ON_DEMAND;
         }
     for (uint32_t n = 0; n < view->node_count; n++)
         if (next->is_worker[n] && !view->is_worker[n])
             next->joined_at[n] = next->generation;
     return TT_OK;
+}
+
+void
+tt_ps_view_move_by(tt_ps_view *view, tt_ps_move move)
+{
+    for (uint32_t p = 0; p < view->partition_count; p++)
+        if (view->moved_at[p] == view->generation)
+            view->moved_by[p] = (uint8_t)move;
 }
 
 uint32_t

@@ -242,7 +242,7 @@ tt_ps_server_background(tt_ps_server *server)
 {
     for (uint32_t p = 0; p < server->table->partition_count; p++)
         if (server->slots[p].state == TTI_SEALED && !server->slots[p].departure.drained) {
-            (void)tti_server_drain(server, &server->slots[p]);
+            tti_server_drain(server, &server->slots[p]);
             return 1;
         }
     return 0;

@@ -60,6 +60,7 @@ typedef struct tti_slot {
     tti_slot_state state;
     uint32_t moved_at; // generation of the last move
     uint16_t peer;     // the other end of that move
+    int drains;        // that move is a drain: nobody carries, nobody fetches ahead
     tti_partition *partition;
     uint32_t round;                     // BSP: rounds applied
     uint64_t sequence[TT_PS_NODES_MAX]; // last push applied, per worker
@@ -189,7 +190,7 @@ void tti_server_handle_seal(tt_ps_server *server,
                             const tt_frame *frame,
                             const uint8_t *payload);
 void tti_server_handle_complete(tt_ps_server *server, tti_slot *slot, const tt_frame *frame);
-int tti_server_drain(tt_ps_server *server, tti_slot *slot);
+void tti_server_drain(tt_ps_server *server, tti_slot *slot);
 void tti_server_move_tick(tt_ps_server *server, tti_slot *slot);
 void tti_slot_fini(tt_ps_server *server, tti_slot *slot);
 

@@ -1,7 +1,8 @@
 // Goal: no update is lost or applied twice, whatever moves, role flips, losses, duplicates and
-// reorderings happen meanwhile. Method: servers and clients stepped in one thread over a bag of
-// messages with a seeded schedule; integer additive updates whose exact sum is known. A failing
-// seed is printed; TT_SEED=n runs that one alone, TT_SEEDS=n sets how many.
+// reorderings happen meanwhile, and whichever way partitions travel. Method: servers and clients
+// stepped in one thread over a bag of messages with a seeded schedule; integer additive updates
+// whose exact sum is known. A failing seed is printed; TT_SEED=n runs that one alone (by every way
+// of moving), TT_SEEDS=n sets how many.
 #include "server_core.h"
 #include "tt/ps.h"
 
@@ -19,6 +20,9 @@ typedef struct letter {
     tt_frame frame;
     uint8_t *payload;
 } letter;
+
+typedef enum move_way { CARRIED, DRAINED, EITHER } move_way; // EITHER: each partition its own
+static const char *const way_names[] = {"on demand", "drained", "either way"};
 
 typedef struct world world;
 
@@ -42,6 +46,7 @@ typedef struct actor {
 
 struct world {
     uint64_t seed;
+    move_way way;
     tt_rng rng;
     tt_ps_table table;
     uint32_t node_count, drop_percent, duplicate_percent;
@@ -54,7 +59,7 @@ struct world {
     uint64_t now;
     uint32_t unretired, moves, flips;
     double expected[SPARSE_KEYS * 2]; // exact: small integers
-    uint64_t pushes;
+    uint64_t pushes, carried;
 };
 
 static uint32_t
@@ -262,6 +267,16 @@ worker_step(actor *a, int may_begin)
 // ---- the master -------------------------------------------------------------------------------
 
 static void
+choose_ways(world *w, tt_ps_view *view)
+{
+    if (w->way == DRAINED)
+        tt_ps_view_move_by(view, TT_PS_MOVE_DRAIN);
+    for (uint32_t p = 0; w->way == EITHER && p < view->partition_count; p++)
+        if (view->moved_at[p] == view->generation && pick(w, 2))
+            view->moved_by[p] = TT_PS_MOVE_DRAIN;
+}
+
+static void
 publish(world *w)
 {
     if (w->unretired > 0 || w->view_count == TT_COUNT_OF(w->views))
@@ -289,6 +304,7 @@ publish(world *w)
     for (uint32_t n = 0; n < w->node_count; n++)
         if (view->joined_at[n] == view->generation)
             view->join_clock[n] = max_clock;
+    choose_ways(w, view);
     w->unretired = tt_ps_view_moves(last, view);
     w->moves += w->unretired;
     w->flips++;
@@ -296,10 +312,11 @@ publish(world *w)
 }
 
 static void
-open_world(world *w, uint64_t seed)
+open_world(world *w, uint64_t seed, move_way way)
 {
     memset(w, 0, sizeof *w);
     w->seed = seed;
+    w->way = way;
     tt_rng_init(&w->rng, seed, TT_RNG_SCHEDULE, 0);
     w->node_count = 3 + pick(w, NODES_MAX - 2);
     w->lossy = pick(w, 3) > 0;
@@ -440,7 +457,8 @@ finish(world *w)
 {
     for (uint32_t guard = 0;; guard++) {
         if (guard > 3000000)
-            fail_msg("seed %llu does not come to rest", (unsigned long long)w->seed);
+            fail_msg("seed %llu, %s, does not come to rest", (unsigned long long)w->seed,
+                     way_names[w->way]);
         if (settled(w) && rounds_level(w))
             return;
         w->now++;
@@ -454,53 +472,97 @@ finish(world *w)
     }
 }
 
-static void
-run_seed(uint64_t seed, world *w)
+// What workers carried and what they pulled of a seal, over all nodes.
+static uint64_t
+count_carried(const world *w)
 {
-    open_world(w, seed);
+    uint64_t carried = 0;
+    for (uint32_t n = 0; n < w->node_count; n++) {
+        tt_ps_server_counters server;
+        tt_ps_client_counters client;
+        tt_ps_server_counters_read(w->actors[n].server, &server);
+        tt_ps_client_counters_read(w->actors[n].client, &client);
+        carried += server.bytes_carried + client.carried;
+    }
+    return carried;
+}
+
+static void
+run_seed(uint64_t seed, move_way way, world *w)
+{
+    open_world(w, seed, way);
     uint32_t steps = 2000 + pick(w, 4000);
     for (uint32_t i = 0; i < steps; i++)
         step(w, 1, 1);
     finish(w);
     w->lossy = 0;
+    w->carried = count_carried(w);
+    if (way == DRAINED)
+        assert_int_equal(w->carried, 0);
     uint32_t keys = w->table.kind == TT_PS_DENSE ? ROWS : SPARSE_KEYS;
     for (uint32_t key = 0; key < keys; key++)
         for (uint32_t j = 0; j < w->table.width; j++) {
             double value = final_value(w, key, j), expected = w->expected[key * w->table.width + j];
             if (value != expected)
-                fail_msg("seed %llu: key %u is %g, must be %g", (unsigned long long)seed, key,
-                         value, expected);
+                fail_msg("seed %llu, %s: key %u is %g, must be %g", (unsigned long long)seed,
+                         way_names[way], key, value, expected);
         }
     close_world(w);
+}
+
+static void
+expect_exact_sums(move_way way)
+{
+    const char *one = getenv("TT_SEED"), *many = getenv("TT_SEEDS");
+    uint64_t first = one != NULL ? strtoull(one, NULL, 10) : 1;
+    uint64_t seeds = one != NULL ? 1 : many != NULL ? strtoull(many, NULL, 10) : 1000;
+    static world w;
+    uint64_t moves = 0, flips = 0, pushes = 0, carried = 0;
+    for (uint64_t seed = first; seed < first + seeds; seed++) {
+        if (getenv("TT_TRACE") != NULL)
+            (void)fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
+        run_seed(seed, way, &w);
+        moves += w.moves;
+        flips += w.flips;
+        pushes += w.pushes;
+        carried += w.carried;
+    }
+    print_message("%s: %llu schedules, %llu pushes, %llu reconfigurations, %llu partitions moved: "
+                  "all sums exact\n",
+                  way_names[way], (unsigned long long)seeds, (unsigned long long)pushes,
+                  (unsigned long long)flips, (unsigned long long)moves);
+    assert_true(one != NULL || moves > seeds);
+    assert_true(one != NULL || (carried > 0) == (way != DRAINED));
 }
 
 static void
 sums_are_exact_for_every_schedule(void **state)
 {
     TT_UNUSED(state);
-    const char *one = getenv("TT_SEED"), *many = getenv("TT_SEEDS");
-    uint64_t first = one != NULL ? strtoull(one, NULL, 10) : 1;
-    uint64_t seeds = one != NULL ? 1 : many != NULL ? strtoull(many, NULL, 10) : 1000;
-    static world w;
-    uint64_t moves = 0, flips = 0, pushes = 0;
-    for (uint64_t seed = first; seed < first + seeds; seed++) {
-        if (getenv("TT_TRACE") != NULL)
-            (void)fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
-        run_seed(seed, &w);
-        moves += w.moves;
-        flips += w.flips;
-        pushes += w.pushes;
-    }
-    print_message("%llu schedules, %llu pushes, %llu reconfigurations, %llu partitions moved: all "
-                  "sums exact\n",
-                  (unsigned long long)seeds, (unsigned long long)pushes, (unsigned long long)flips,
-                  (unsigned long long)moves);
-    assert_true(one != NULL || moves > seeds);
+    expect_exact_sums(CARRIED);
+}
+
+static void
+sums_are_exact_when_partitions_are_drained(void **state)
+{
+    TT_UNUSED(state);
+    expect_exact_sums(DRAINED);
+}
+
+static void
+sums_are_exact_when_ways_mix(void **state)
+{
+    TT_UNUSED(state);
+    expect_exact_sums(EITHER);
 }
 
 int
 main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(sums_are_exact_for_every_schedule)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_are_exact_for_every_schedule),
+        cmocka_unit_test(sums_are_exact_when_partitions_are_drained),
+        cmocka_unit_test(sums_are_exact_when_ways_mix),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

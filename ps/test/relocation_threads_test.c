@@ -1,8 +1,8 @@
 // Goal: the same promise as relocation_schedule_test with real threads over real memory rings:
 // integer sums stay exact under random moves, flips of the server:worker split and changes of chunk
-// size, spin and requests in flight, all under load. Method: each node is a thread with both
-// protocol cores; a master publishes random generations while workers push. TT_SEEDS=n sets how
-// many schedules (the thread sanitizer runs 50), TT_SEED=n runs one.
+// size, spin and requests in flight, all under load, whichever way partitions travel. Method: each
+// node is a thread with both protocol cores; a master publishes random generations while workers
+// push. TT_SEEDS=n sets how many schedules (the thread sanitizer runs 50), TT_SEED=n runs one.
 #include "tt/ps.h"
 
 // cmocka wants setjmp.h before it
@@ -36,7 +36,7 @@ typedef struct actor {
 
 struct world {
     tt_ps_table table;
-    int whole;
+    int whole, drained;
     tt_mesh *mesh;
     actor actors[NODES];
     const tt_ps_view *views[GENERATIONS + 1];
@@ -186,6 +186,8 @@ publish(world *w, tt_rng *rng)
     const tt_ps_view *last = w->views[w->view_count - 1];
     tt_ps_view *view;
     assert_int_equal(tt_ps_view_next(last, is_server, &view), TT_OK);
+    if (w->drained)
+        tt_ps_view_move_by(view, TT_PS_MOVE_DRAIN);
     (void)tt_add_acq_rel(&w->unretired, tt_ps_view_moves(last, view));
     w->views[w->view_count++] = view;
     tt_store_release(&w->current, view);
@@ -203,10 +205,11 @@ pushes_done(world *w)
 }
 
 static void
-open_world(world *w, uint64_t seed, tt_rng *rng)
+open_world(world *w, uint64_t seed, int drained, tt_rng *rng)
 {
     tt_error err = {0};
     memset(w, 0, sizeof *w);
+    w->drained = drained;
     w->table = (tt_ps_table){.kind = tt_rng_below(rng, 2) ? TT_PS_DENSE : TT_PS_SPARSE,
                              .rows = ROWS,
                              .width = 1,
@@ -265,13 +268,13 @@ check_sums(world *w, uint64_t seed)
 }
 
 static void
-run_seed(uint64_t seed, uint64_t *moves)
+run_seed(uint64_t seed, int drained, uint64_t *moves)
 {
     static world w;
     tt_rng rng;
     tt_error err = {0};
     tt_rng_init(&rng, seed, TT_RNG_SCHEDULE, 9);
-    open_world(&w, seed, &rng);
+    open_world(&w, seed, drained, &rng);
     for (uint32_t n = 0; n < NODES; n++)
         assert_int_equal(
             tt_thread_start(&w.actors[n].thread, "actor", actor_main, &w.actors[n], &err), TT_OK);
@@ -308,9 +311,8 @@ run_seed(uint64_t seed, uint64_t *moves)
 }
 
 static void
-sums_are_exact_under_load(void **state)
+expect_exact_sums(int drained)
 {
-    TT_UNUSED(state);
     const char *one = getenv("TT_SEED"), *many = getenv("TT_SEEDS");
     uint64_t first = one != NULL ? strtoull(one, NULL, 10) : 1, moves = 0;
 #ifdef TT_TSAN
@@ -320,14 +322,32 @@ sums_are_exact_under_load(void **state)
 #endif
     seeds = one != NULL ? 1 : many != NULL ? strtoull(many, NULL, 10) : seeds;
     for (uint64_t seed = first; seed < first + seeds; seed++)
-        run_seed(seed, &moves);
-    print_message("%llu schedules of threads: all sums exact\n", (unsigned long long)seeds);
+        run_seed(seed, drained, &moves);
+    print_message("%llu schedules of threads, partitions moved %s: all sums exact\n",
+                  (unsigned long long)seeds, drained ? "by draining" : "on demand");
     assert_true(one != NULL || moves > 0);
+}
+
+static void
+sums_are_exact_under_load(void **state)
+{
+    TT_UNUSED(state);
+    expect_exact_sums(0);
+}
+
+static void
+sums_are_exact_when_drained_under_load(void **state)
+{
+    TT_UNUSED(state);
+    expect_exact_sums(1);
 }
 
 int
 main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(sums_are_exact_under_load)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_are_exact_under_load),
+        cmocka_unit_test(sums_are_exact_when_drained_under_load),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

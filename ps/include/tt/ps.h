@@ -87,6 +87,13 @@ uint32_t tt_ps_partition_count_for(uint64_t rows, uint32_t servers_max);
 
 // ---- placement --------------------------------------------------------------------------------
 
+// How a partition gets to its new owner.
+typedef enum tt_ps_move {
+    TT_PS_MOVE_ON_DEMAND, // workers carry what they touch, the rest follows behind
+    TT_PS_MOVE_DRAIN, // the old owner sends everything at once; workers carry nothing and ask only
+                      // the new one, which holds their requests until the rows are there
+} tt_ps_move;
+
 // Who does what in one generation. Immutable once published; nodes adopt it at their next iteration
 // boundary.
 typedef struct tt_ps_view {
@@ -100,6 +107,7 @@ typedef struct tt_ps_view {
     uint16_t *owner;    // [partition_count]
     uint16_t *previous; // owner before the last move
     uint32_t *moved_at; // generation of the last move, or 0
+    uint8_t *moved_by;  // tt_ps_move of the last move
 } tt_ps_view;
 
 // The first generation (1): is_server says who serves, everybody else works; partitions and slices
@@ -113,6 +121,9 @@ TT_NODISCARD tt_status tt_ps_view_first(const tt_ps_table *table,
 TT_NODISCARD tt_status tt_ps_view_next(const tt_ps_view *view,
                                        const uint8_t *is_server,
                                        tt_ps_view **out);
+// The partitions that move in this generation (on demand by default) move like this. Before it is
+// published.
+void tt_ps_view_move_by(tt_ps_view *view, tt_ps_move move);
 // Partitions whose owner differs.
 uint32_t tt_ps_view_moves(const tt_ps_view *from, const tt_ps_view *to);
 void tt_ps_view_free(tt_ps_view *view);
@@ -153,8 +164,8 @@ void tt_ps_server_adopt(tt_ps_server *server, const tt_ps_view *view);
 void tt_ps_server_set_ops(tt_ps_server *server, const tt_vec_ops *ops);
 // A frame for a server (PULL, PUSH, FETCH, PIECE, SEAL, COMPLETE, MOVED of a fetch).
 void tt_ps_server_receive(tt_ps_server *server, const tt_frame *frame, const uint8_t *payload);
-// Work that waits for a free moment: drains sealed partitions, one piece a call. True when there is
-// more.
+// Work that waits for a free moment: drains sealed partitions, one piece a call, or one partition
+// when that is how it moves. True when there is more.
 int tt_ps_server_background(tt_ps_server *server);
 // Time passes: asks again for what has not come. The driver calls it every few milliseconds.
 void tt_ps_server_tick(tt_ps_server *server);
