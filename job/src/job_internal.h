@@ -47,6 +47,7 @@ typedef struct tti_spec {
     int consistency;
     int64_t slices;
     const tt_config_node *setting, *knobs;
+    int method; // tt_reconfig_method
     int tuner_enabled, tuner_model, tuner_compare;
     int64_t initial_settings, window;
     double guard;
@@ -59,6 +60,7 @@ typedef struct tti_spec {
 typedef struct tti_script_step {
     uint64_t iteration;
     uint32_t move; // partitions to move to another server besides
+    tt_reconfig_method method;
     tt_setting setting;
 } tti_script_step;
 
@@ -88,8 +90,9 @@ struct tt_job {
 extern const tt_config_key tti_job_keys[];
 extern const size_t tti_job_key_count;
 extern const char *const tti_consistency_names[],
-    *const tti_driver_names[], *const tti_optimizer_names[], *const tti_model_names[],
-                                                                 *const tti_format_names[];
+    *const tti_driver_names[], *const tti_method_names[], *const tti_optimizer_names[],
+                                                              *const tti_model_names[],
+                                                                  *const tti_format_names[];
 // job_space.c: the search space of this job; complains in the configuration.
 tt_status tti_job_space(tt_job *job, tt_error *err);
 // job_data.c

@@ -15,6 +15,7 @@ static const char *const pulls[] = {"auto", "whole", "keyed", NULL};
 static const char *const tables[] = {"dense", "sparse", NULL};
 static const char *const schedules[] = {"constant", "inverse", "inverse_sqrt", "exponential", NULL};
 static const char *const decay_units[] = {"iteration", "epoch", NULL};
+const char *const tti_method_names[] = {"on_demand", "drain", NULL};
 static const char *const tuner_models[] = {"sum", "time", "product", NULL};
 
 #define AT(field) offsetof(tti_spec, field)
@@ -389,6 +390,13 @@ const tt_config_key tti_job_keys[] = {
      .kind = TT_CONFIG_NODE,
      .offset = AT(knobs),
      .help = "plugins, start values and ranges"},
+    {.path = "reconfig.method",
+     .kind = TT_CONFIG_ENUM,
+     .offset = AT(method),
+     .values = tti_method_names,
+     .default_text = "on_demand",
+     .help = "how parameters change server while training: on_demand: with the workers that use "
+             "them; drain: between servers, workers wait"},
     {.path = "tuner.enabled",
      .kind = TT_CONFIG_BOOL,
      .offset = AT(tuner_enabled),
@@ -433,7 +441,8 @@ const tt_config_key tti_job_keys[] = {
      .kind = TT_CONFIG_NODE,
      .offset = AT(script),
      .help = "settings at given iterations instead of tuning: [{iteration: 100, servers: 3, move: "
-             "4}, ...]; move: partitions that go to another server"},
+             "4}, ...]; move: partitions that go to another server; method: instead of "
+             "reconfig.method"},
     {.path = "checkpoint.every",
      .kind = TT_CONFIG_DURATION,
      .offset = AT(checkpoint_every),

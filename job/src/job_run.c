@@ -92,6 +92,26 @@ add_validation(const tti_training *tr, tt_job_result *result)
 }
 
 static void
+add_reconfigurations(const tt_reconfig_costs *costs, tt_job_result *result)
+{
+    _Static_assert(TT_RECONFIG_METHODS * TT_RECONFIG_KINDS <= TT_JOB_RECONFIGURATIONS_MAX,
+                   "every method and kind has its row");
+    result->reconfiguration_kinds = 0;
+    for (uint32_t m = 0; m < TT_RECONFIG_METHODS; m++)
+        for (uint32_t k = 0; k < TT_RECONFIG_KINDS; k++) {
+            const tt_reconfig_sum *sum = &costs->of[m][k];
+            if (sum->count == 0)
+                continue;
+            result->reconfigurations[result->reconfiguration_kinds++] =
+                (tt_job_reconfigurations){.method = tt_reconfig_method_name((tt_reconfig_method)m),
+                                          .kind = tt_reconfig_kind(k),
+                                          .count = sum->count,
+                                          .lost_seconds = sum->lost_s,
+                                          .duration_seconds = sum->duration_s};
+        }
+}
+
+static void
 fill_result(tti_training *tr, tt_job_result *result)
 {
     const tt_job *job = tr->job;
@@ -123,6 +143,7 @@ fill_result(tti_training *tr, tt_job_result *result)
         result->iteration_median_s = tr->iteration_times[tr->iteration_time_count / 2];
     }
     add_validation(tr, result);
+    add_reconfigurations(&tr->costs, result);
     add_node_counters(tr, result);
 }
 
@@ -381,18 +402,33 @@ tti_setting_json(const tt_job *job, const tt_setting *setting)
 }
 
 static json_t *
+reconfigurations_json(const tt_job_result *result)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < result->reconfiguration_kinds; i++) {
+        const tt_job_reconfigurations *row = &result->reconfigurations[i];
+        (void)json_array_append_new(list,
+                                    json_pack("{s:s, s:s, s:I, s:o, s:o}", "method", row->method,
+                                              "kind", row->kind, "count", (json_int_t)row->count,
+                                              "lost_seconds", number(row->lost_seconds),
+                                              "duration_seconds", number(row->duration_seconds)));
+    }
+    return list;
+}
+
+static json_t *
 counters_json(const tt_job_result *result)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:o, s:I}", "frames",
-                     (json_int_t)result->frames, "bytes", (json_int_t)result->bytes, "chunks",
-                     (json_int_t)result->chunks, "sleeps", (json_int_t)result->sleeps, "pushes",
-                     (json_int_t)result->pushes, "batches_ready", (json_int_t)result->batches_ready,
-                     "batches_waited", (json_int_t)result->batches_waited, "staleness_mean",
-                     number(result->staleness_mean), "moving_waits",
-                     (json_int_t)result->moving_wait_count, "moving_wait_p99_s",
-                     number(result->moving_wait_p99_s), "iteration_median_s",
-                     number(result->iteration_median_s), "partitions_moved",
-                     (json_int_t)result->partitions_moved);
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:o, s:I, s:o}", "frames",
+        (json_int_t)result->frames, "bytes", (json_int_t)result->bytes, "chunks",
+        (json_int_t)result->chunks, "sleeps", (json_int_t)result->sleeps, "pushes",
+        (json_int_t)result->pushes, "batches_ready", (json_int_t)result->batches_ready,
+        "batches_waited", (json_int_t)result->batches_waited, "staleness_mean",
+        number(result->staleness_mean), "moving_waits", (json_int_t)result->moving_wait_count,
+        "moving_wait_p99_s", number(result->moving_wait_p99_s), "iteration_median_s",
+        number(result->iteration_median_s), "partitions_moved",
+        (json_int_t)result->partitions_moved, "reconfigurations", reconfigurations_json(result));
 }
 
 // null without validation rows.

@@ -241,6 +241,14 @@ read_step(tt_job *job, const tt_config_node *node, tti_script_step *step)
                 step->move = (uint32_t)move;
             continue;
         }
+        if (strcmp(tt_config_node_key(node, i), "method") == 0) {
+            static const tt_config_key key = {
+                .path = "method", .kind = TT_CONFIG_ENUM, .values = tti_method_names};
+            int method = 0;
+            if (tt_config_read_one(job->config, value, &key, &method) == TT_OK)
+                step->method = (tt_reconfig_method)method;
+            continue;
+        }
         int knob = knob_of_entry(job, node, i);
         if (knob >= 0 && job->space.knob[knob].fixed)
             tt_config_complain(job->config, value, "take one of the two lines out",
@@ -255,6 +263,8 @@ read_step(tt_job *job, const tt_config_node *node, tti_script_step *step)
     int servers = tt_space_find(&job->space, "servers");
     if (step->move > 0 && (servers < 0 || job->space.knob[servers].absent))
         tt_config_complain(job->config, node, "take 'move' out", "in place nothing can move");
+    if (job->spec.driver == TTI_DRIVER_IN_PLACE && (int)step->method != job->spec.method)
+        tt_config_complain(job->config, node, "take 'method' out", "in place nothing can move");
     if (!tt_space_valid(&job->space, &step->setting))
         tt_config_complain(job->config, node, NULL,
                            "this step's setting is outside the ranges of the knobs");
@@ -282,6 +292,7 @@ read_script(tt_job *job, tt_error *err)
         const tt_config_node *node = tt_config_node_at(script, i);
         tti_script_step *step = &job->script[job->script_count++];
         step->setting = setting; // a step says what changes
+        step->method = (tt_reconfig_method)TT_MAX(job->spec.method, 0);
         if (tt_config_node_kind_of(node) != TT_CONFIG_MAPPING)
             tt_config_complain(job->config, node, "for example {iteration: 100, servers: 3}",
                                "a step of the script must be a mapping");

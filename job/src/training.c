@@ -179,6 +179,7 @@ tti_training_open(tti_training *tr,
     tr->options = options;
     tr->store = store;
     tr->tuned = tuned && job->spec.tuner_enabled;
+    tr->method = (tt_reconfig_method)job->spec.method;
     tr->good_loss = NAN;
     tr->last_loss = NAN;
     tr->snapshot_gap_s = 0.25;

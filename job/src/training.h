@@ -59,6 +59,8 @@ typedef struct tti_training {
     tt_reconfig_cost pending_cost; // awaits the time per iteration after it
     int cost_pending;
     uint32_t cost_from, cost_to, reconfigurations;
+    tt_reconfig_method method; // of the next one
+    tt_reconfig_costs costs;
     double reconfigure_s;
     uint64_t partitions_moved;
 

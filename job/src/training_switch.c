@@ -85,6 +85,8 @@ tti_training_switch(tti_training *tr,
     if (status == TT_OK && move > 0 && plan.servers_from == plan.servers_to)
         tt_reconfig_plan_rotate(&plan, tr->rt->newest->view, move);
     if (status == TT_OK)
+        tt_reconfig_plan_by(&plan, tr->method);
+    if (status == TT_OK)
         status = publish(tr, &plan, to_id, err);
     else if (status == TT_INVALID)
         *refused = 1;
@@ -114,6 +116,7 @@ report_cost(tti_training *tr, double seconds_per_iteration)
     double lost =
         tt_reconfig_lost_s(cost, isfinite(seconds_per_iteration) ? seconds_per_iteration : 0);
     tr->cost_pending = 0;
+    tt_reconfig_costs_add(&tr->costs, cost, lost);
     tr->reconfigure_s += lost > 0 ? lost : 0;
     if (tr->tuner != NULL)
         tt_tuner_reconfigured(tr->tuner, tr->cost_from, tr->cost_to, cost->effect,
@@ -123,7 +126,7 @@ report_cost(tti_training *tr, double seconds_per_iteration)
                                     .from_setting = tr->cost_from,
                                     .to_setting = tr->cost_to,
                                     .kind = tt_reconfig_kind(cost->effect),
-                                    .method = cost->partitions_moved > 0 ? "on demand" : "publish",
+                                    .method = tt_reconfig_done_by(cost),
                                     .start_s = cost->start_s,
                                     .duration_s = cost->duration_s,
                                     .lost_s = lost,
@@ -209,6 +212,7 @@ tti_training_follow_script(tti_training *tr, tt_error *err)
         return TT_OK;
     int refused;
     tr->next_script++;
+    tr->method = step->method;
     TT_TRY(tti_training_switch(tr, &step->setting, tr->next_script, step->move, &refused, err));
     if (refused) {
         tti_training_event(tr, "warning", "step %u of the script is refused: %s", tr->next_script,

@@ -54,9 +54,10 @@ nobody_waits_long_for_a_moving_partition(void **state)
 }
 
 static const char *const consistencies[] = {"asp", "ssp", "bsp"};
+static const char *const methods[] = {"on_demand", "drain"};
 
 static void
-random_script(tt_rng *rng, int consistency, char *out, size_t size)
+random_script(tt_rng *rng, int consistency, int mix, char *out, size_t size)
 {
     size_t used = (size_t)snprintf(out, size, "tuner.script=[");
     uint32_t at = 1;
@@ -80,15 +81,18 @@ random_script(tt_rng *rng, int consistency, char *out, size_t size)
         if (tt_rng_below(rng, 2))
             used += (size_t)snprintf(out + used, size - used, ", move: %u",
                                      1 + (unsigned)tt_rng_below(rng, 9));
+        if (mix)
+            used += (size_t)snprintf(out + used, size - used, ", method: %s",
+                                     methods[tt_rng_below(rng, TT_COUNT_OF(methods))]);
         used += (size_t)snprintf(out + used, size - used, "}");
     }
     (void)snprintf(out + used, size - used, "]");
 }
 
+// mix: each step by a method of its own, else on demand.
 static void
-random_scripts_leave_a_working_job(void **state)
+run_random_scripts(int mix)
 {
-    TT_UNUSED(state);
     const char *wanted = getenv("TT_SCRIPTS");
     uint64_t scripts = wanted != NULL ? strtoull(wanted, NULL, 10) : 60, changes = 0, moves = 0;
     for (uint64_t seed = 1; seed <= scripts; seed++) {
@@ -107,7 +111,7 @@ random_scripts_leave_a_working_job(void **state)
             (unsigned long long)seed, tt_rng_below(&rng, 2) ? "keyed" : "auto",
             tt_rng_below(&rng, 2) ? "sparse" : "dense", tt_rng_below(&rng, 2) ? "on" : "off",
             consistencies[consistency]);
-        random_script(&rng, consistency, script, sizeof script);
+        random_script(&rng, consistency, mix, script, sizeof script);
         const char *const overrides[] = {script, NULL};
         double loss = run_or_fail(text, overrides, &result);
         if (!(loss > 0 && loss < 0.66) || result.epochs < 2.9 || result.generations < 2)
@@ -121,12 +125,27 @@ random_scripts_leave_a_working_job(void **state)
                   (unsigned long long)moves);
 }
 
+static void
+random_scripts_leave_a_working_job(void **state)
+{
+    TT_UNUSED(state);
+    run_random_scripts(0);
+}
+
+static void
+random_methods_leave_a_working_job(void **state)
+{
+    TT_UNUSED(state);
+    run_random_scripts(1);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_waits_long_for_a_moving_partition),
         cmocka_unit_test(random_scripts_leave_a_working_job),
+        cmocka_unit_test(random_methods_leave_a_working_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

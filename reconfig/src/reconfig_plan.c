@@ -31,6 +31,14 @@ tt_reconfig_kind(unsigned effect)
     }
 }
 
+const char *
+tt_reconfig_method_name(tt_reconfig_method method)
+{
+    static const char *const names[] = {"on demand", "drain"};
+    _Static_assert(TT_COUNT_OF(names) == TT_RECONFIG_METHODS, "every method has a name");
+    return names[method];
+}
+
 static void
 diff(const tt_space *space, tt_reconfig_plan *plan)
 {
@@ -103,6 +111,14 @@ tt_reconfig_plan_rotate(tt_reconfig_plan *plan, const tt_ps_view *view, uint32_t
     }
     plan->partitions_moved = tt_ps_view_moves(view, plan->view);
     plan->effect |= plan->partitions_moved > 0 ? TT_KNOB_MOVES_MODEL : 0;
+}
+
+void
+tt_reconfig_plan_by(tt_reconfig_plan *plan, tt_reconfig_method method)
+{
+    plan->method = method;
+    tt_ps_view_move_by(plan->view,
+                       method == TT_RECONFIG_DRAIN ? TT_PS_MOVE_DRAIN : TT_PS_MOVE_ON_DEMAND);
 }
 
 tt_ps_view *

@@ -19,6 +19,7 @@ tt_reconfig_begin(tt_reconfig_transition *transition,
     transition->carried_start = bytes_carried;
     transition->drained_start = bytes_drained;
     transition->cost = (tt_reconfig_cost){.effect = plan->effect,
+                                          .method = plan->method,
                                           .generation = generation,
                                           .partitions_moved = plan->partitions_moved,
                                           .shards_moved = shards_moved,
@@ -69,4 +70,19 @@ double
 tt_reconfig_lost_s(const tt_reconfig_cost *cost, double seconds_per_iteration_after)
 {
     return cost->duration_s - (double)cost->iterations_during * seconds_per_iteration_after;
+}
+
+const char *
+tt_reconfig_done_by(const tt_reconfig_cost *cost)
+{
+    return cost->partitions_moved > 0 ? tt_reconfig_method_name(cost->method) : "publish";
+}
+
+void
+tt_reconfig_costs_add(tt_reconfig_costs *costs, const tt_reconfig_cost *cost, double lost_s)
+{
+    tt_reconfig_sum *sum = &costs->of[cost->method][cost->effect % TT_RECONFIG_KINDS];
+    sum->count++;
+    sum->lost_s += lost_s;
+    sum->duration_s += cost->duration_s;
 }

@@ -133,6 +133,60 @@ another_split_moves_only_what_it_must(void **state)
 }
 
 static void
+the_method_travels_with_what_moves(void **state)
+{
+    TT_UNUSED(state);
+    struct fixture f;
+    open_fixture(&f);
+    tt_setting to = f.start;
+    to.value[tt_space_find(&f.space, "servers")] = 4;
+    tt_reconfig_plan plan;
+    tt_error err = {0};
+    assert_int_equal(
+        tt_reconfig_plan_make(&f.space, f.checker, &f.start, &to, f.view, 0, 0, &plan, &err),
+        TT_OK);
+    assert_int_equal(plan.method, TT_RECONFIG_ON_DEMAND);
+    tt_reconfig_plan_by(&plan, TT_RECONFIG_DRAIN);
+    assert_int_equal(plan.method, TT_RECONFIG_DRAIN);
+    for (uint32_t p = 0; p < 28; p++)
+        assert_int_equal(plan.view->moved_by[p], plan.view->owner[p] != f.view->owner[p]
+                                                     ? TT_PS_MOVE_DRAIN
+                                                     : TT_PS_MOVE_ON_DEMAND);
+    // Who adopts a later generation only still learns how the partitions moved in this one.
+    tt_ps_view *drained = tt_reconfig_plan_take_view(&plan);
+    tt_setting later = to;
+    later.value[tt_space_find(&f.space, "in_flight")] = 8;
+    assert_int_equal(
+        tt_reconfig_plan_make(&f.space, f.checker, &to, &later, drained, 0, 0, &plan, &err), TT_OK);
+    for (uint32_t p = 0; p < 28; p++)
+        assert_int_equal(plan.view->moved_by[p],
+                         plan.view->moved_at[p] == 2 ? TT_PS_MOVE_DRAIN : TT_PS_MOVE_ON_DEMAND);
+    tt_reconfig_plan_fini(&plan);
+    tt_ps_view_free(drained);
+    close_fixture(&f);
+}
+
+static void
+costs_are_kept_by_method_and_kind(void **state)
+{
+    TT_UNUSED(state);
+    static tt_reconfig_costs costs;
+    tt_reconfig_cost cost = {.effect = TT_KNOB_MOVES_MODEL, .duration_s = 0.385};
+    tt_reconfig_costs_add(&costs, &cost, 0.125);
+    tt_reconfig_costs_add(&costs, &cost, -0.0625);
+    assert_string_equal(tt_reconfig_done_by(&cost), "publish"); // nothing had to move
+    cost.method = TT_RECONFIG_DRAIN;
+    cost.partitions_moved = 3;
+    tt_reconfig_costs_add(&costs, &cost, 0.5);
+    assert_string_equal(tt_reconfig_done_by(&cost), "drain");
+    const tt_reconfig_sum *carried = &costs.of[TT_RECONFIG_ON_DEMAND][TT_KNOB_MOVES_MODEL];
+    assert_int_equal(carried->count, 2);
+    assert_true(carried->lost_s == 0.0625 && carried->duration_s == 0.77);
+    assert_int_equal(costs.of[TT_RECONFIG_DRAIN][TT_KNOB_MOVES_MODEL].count, 1);
+    assert_int_equal(costs.of[TT_RECONFIG_DRAIN][TT_KNOB_MOVES_DATA].count, 0);
+}
+
+static void
 a_setting_outside_the_space_is_refused(void **state)
 {
     TT_UNUSED(state);
@@ -181,6 +235,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_setting_alone_moves_nothing),
         cmocka_unit_test(another_split_moves_only_what_it_must),
+        cmocka_unit_test(the_method_travels_with_what_moves),
+        cmocka_unit_test(costs_are_kept_by_method_and_kind),
         cmocka_unit_test(a_setting_outside_the_space_is_refused),
         cmocka_unit_test(a_transition_ends_when_all_has_arrived),
     };

@@ -406,14 +406,14 @@ finish_settings(tti_report *report)
 }
 
 static tti_move_kind *
-kind_entry(tti_report *report, const char *kind, tt_status *status)
+kind_entry(tti_report *report, const char *kind, const char *method, tt_status *status)
 {
     for (size_t i = 0; i < report->move_kinds.count; i++) {
         tti_move_kind *entry = TTI_AT(report->move_kinds, tti_move_kind, i);
-        if (strcmp(entry->kind, kind) == 0)
+        if (strcmp(entry->kind, kind) == 0 && strcmp(entry->method, method) == 0)
             return entry;
     }
-    const tti_move_kind entry = {.kind = kind};
+    const tti_move_kind entry = {.kind = kind, .method = method};
     *status = push(&report->move_kinds, &entry, sizeof entry);
     return *status == TT_OK
                ? TTI_AT(report->move_kinds, tti_move_kind, report->move_kinds.count - 1)
@@ -433,7 +433,8 @@ add_moves(tti_report *report)
     for (size_t i = 0; i < report->moves.count; i++) {
         const tt_store_reconfiguration *m = TTI_AT(report->moves, tt_store_reconfiguration, i);
         tt_status status = TT_OK;
-        tti_move_kind *kind = kind_entry(report, m->kind != NULL ? m->kind : "not known", &status);
+        tti_move_kind *kind = kind_entry(report, m->kind != NULL ? m->kind : "not known",
+                                         m->method != NULL ? m->method : "not known", &status);
         if (kind == NULL)
             return status;
         kind->count++;

@@ -25,7 +25,7 @@ typedef struct tti_setting {
 } tti_setting;
 
 typedef struct tti_move_kind {
-    const char *kind; // "setting", "model", ...
+    const char *kind, *method; // "setting", "model", ...; "on demand", ...
     int64_t count, partitions, bytes;
     double lost_s, duration_s, longest_duration_s, longest_wait_s;
 } tti_move_kind;

@@ -296,7 +296,7 @@ tti_print_moves(const tti_printer *p)
         return;
     tti_print_heading(p, "Reconfigurations");
     (void)fputs(
-        "  what moved       times  mean time    longest       lost  longest wait  carried\n",
+        "  what moved     how        times mean time   longest      lost  max wait  carried\n",
         p->out);
     for (size_t i = 0; i < r->move_kinds.count; i++) {
         const tti_move_kind *k = TTI_AT(r->move_kinds, tti_move_kind, i);
@@ -304,8 +304,8 @@ tti_print_moves(const tti_printer *p)
         if (k->partitions > 0 || k->bytes > 0)
             (void)snprintf(carried, sizeof carried, "%" PRId64 " partitions, %s", k->partitions,
                            tti_format_bytes((double)k->bytes, bytes, sizeof bytes));
-        (void)fprintf(p->out, "  %-15.15s %6" PRId64 " %10s %10s %10s  %12s  %s\n", k->kind,
-                      k->count,
+        (void)fprintf(p->out, "  %-14.14s %-10.10s %5" PRId64 " %9s %9s %9s %9s  %s\n", k->kind,
+                      k->method, k->count,
                       tti_format_time(k->duration_s / (double)k->count, mean, sizeof mean),
                       tti_format_time(k->longest_duration_s, longest, sizeof longest),
                       tti_format_time(k->lost_s, lost, sizeof lost),

@@ -334,9 +334,8 @@ measured_gain_comes_first(void **state)
             "to find "
             "out (measured: 0.10 s lost)\n");
     SAYS(r, "     4.5 s  move            2  expected to save about 5.1 s, cost about 50 ms\n");
-    SAYS(r,
-         "  model                2      16 ms      21 ms      50 ms        3.1 ms  10 partitions, "
-         "71.3 KiB\n");
+    SAYS(r, "  model          on demand      2     16 ms     21 ms     50 ms    3.1"
+            " ms  10 partitions, 71.3 KiB\n");
     SAYS(r, "Loss over time: 2.2");
     SAYS(r, "^ moved to another setting");
     SAYS(r, "warning  setting 1 abandoned after 100 iterations: 1.25x slower than setting 0\n");

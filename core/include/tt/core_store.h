@@ -131,7 +131,7 @@ TT_NODISCARD tt_status tt_store_put_window(tt_store *store,
 typedef struct tt_store_reconfiguration {
     int64_t ordinal, generation, from_setting, to_setting;
     const char *kind;   // what moved: "setting", "data", "model", "data and model"
-    const char *method; // "on demand", "checkpoint and restart", "publish", ...
+    const char *method; // "on demand", "drain", "publish", ...
     double start_s, duration_s;
     double lost_s;                                          // training seconds lost
     int64_t partitions_moved, bytes_carried, bytes_drained; // carried by workers, drained behind

@@ -55,6 +55,17 @@ typedef struct tt_job_metric {
     double value;
 } tt_job_metric;
 
+// Reconfigurations of one method and kind.
+typedef struct tt_job_reconfigurations {
+    const char *method; // in force: "on demand", "drain"
+    const char *kind;   // what moved: "setting", "data", "model", "data and model"
+    uint64_t count;
+    double lost_seconds, duration_seconds; // sums; lost: duration less iterations done at the rate
+                                           // after it, not floored
+} tt_job_reconfigurations;
+
+enum { TT_JOB_RECONFIGURATIONS_MAX = 16 };
+
 typedef struct tt_job_result {
     char run_id[160];
     char run_dir[512];
@@ -86,6 +97,8 @@ typedef struct tt_job_result {
     uint64_t moving_wait_count;
     double moving_wait_p99_s, iteration_median_s;
     uint64_t partitions_moved;
+    tt_job_reconfigurations reconfigurations[TT_JOB_RECONFIGURATIONS_MAX];
+    uint32_t reconfiguration_kinds;
 } tt_job_result;
 
 // Trains. A first SIGINT (tt_job_interrupt) finishes the iteration, saves and reports. Fills

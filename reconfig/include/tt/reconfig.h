@@ -1,7 +1,7 @@
 // reconfig: from one setting to another while training goes on. A plan is the difference of two
 // settings: which knobs change, what that sets in motion, and the placement that follows. A
 // transition watches a published plan until every node has adopted it and every partition has left
-// its old server, and says what it cost.
+// its old server, and says what it cost; a cost table remembers that by method and kind.
 //
 // Both are state machines: no thread, no clock, no message. The job publishes the plan's view, the
 // servers move the partitions (ps), the ledger hands over data shards.
@@ -15,6 +15,15 @@
 #include "tt/knobs.h"
 #include "tt/ps.h"
 
+// How a plan is carried out.
+typedef enum tt_reconfig_method {
+    TT_RECONFIG_ON_DEMAND, // parameters travel with the workers that touch them, the rest behind
+    TT_RECONFIG_DRAIN,     // servers copy them to one another, workers carry nothing
+    TT_RECONFIG_METHODS
+} tt_reconfig_method;
+
+enum { TT_RECONFIG_KINDS = 4 }; // combinations of TT_KNOB_MOVES_DATA and TT_KNOB_MOVES_MODEL
+
 // The difference of two settings.
 typedef struct tt_reconfig_plan {
     tt_setting from, to;
@@ -22,6 +31,7 @@ typedef struct tt_reconfig_plan {
     uint32_t knobs_changed;
     uint32_t servers_from, servers_to;
     uint32_t partitions_moved;
+    tt_reconfig_method method; // on demand unless tt_reconfig_plan_by says otherwise
     tt_ps_view
         *view; // the generation to publish; owned by the plan until tt_reconfig_plan_take_view
 } tt_reconfig_plan;
@@ -46,14 +56,19 @@ TT_NODISCARD tt_status tt_reconfig_plan_make(const tt_space *space,
 // Moves `count` further partitions (those after the last moved, going round) to the next server in
 // turn: a scripted change of placement alone. Only in a plan that keeps the roles.
 void tt_reconfig_plan_rotate(tt_reconfig_plan *plan, const tt_ps_view *view, uint32_t count);
+// How the plan is to be carried out; after the last change of its placement.
+void tt_reconfig_plan_by(tt_reconfig_plan *plan, tt_reconfig_method method);
 // "setting", "data", "model", "data and model".
 const char *tt_reconfig_kind(unsigned effect);
+// "on demand", "drain".
+const char *tt_reconfig_method_name(tt_reconfig_method method);
 tt_ps_view *tt_reconfig_plan_take_view(tt_reconfig_plan *plan);
 void tt_reconfig_plan_fini(tt_reconfig_plan *plan);
 
 // What one reconfiguration cost.
 typedef struct tt_reconfig_cost {
     unsigned effect;
+    tt_reconfig_method method;
     uint32_t generation, partitions_moved, shards_moved;
     double start_s, duration_s; // published .. all adopted and retired
     double last_key_live_s;     // published .. last partition complete at its new server
@@ -93,5 +108,19 @@ int tt_reconfig_finished(tt_reconfig_transition *transition,
 // Training seconds lost: duration - iterations done in it x seconds per iteration after it. Not
 // floored.
 double tt_reconfig_lost_s(const tt_reconfig_cost *cost, double seconds_per_iteration_after);
+// What was done in the end: the method's name, or "publish" when nothing had to move.
+const char *tt_reconfig_done_by(const tt_reconfig_cost *cost);
+
+// What reconfigurations have cost so far, by the method in force and by what moved.
+typedef struct tt_reconfig_sum {
+    uint32_t count;
+    double lost_s, duration_s; // sums; lost_s is not floored
+} tt_reconfig_sum;
+
+typedef struct tt_reconfig_costs {
+    tt_reconfig_sum of[TT_RECONFIG_METHODS][TT_RECONFIG_KINDS]; // kind: flags of tt_knob_effect
+} tt_reconfig_costs;
+
+void tt_reconfig_costs_add(tt_reconfig_costs *costs, const tt_reconfig_cost *cost, double lost_s);
 
 #endif

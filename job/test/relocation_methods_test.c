@@ -1,0 +1,177 @@
+// Goal: by whichever method a job is reconfigured, it trains the same model: under BSP, and with
+// one worker under ASP and SSP, to the last bit; with many workers every example once and the same
+// loss. Method: whole jobs on generated data with scripted changes of placement, roles and
+// settings, compared with the same job left alone; one worker's pushes come in one order, so that
+// an update lost or applied twice shows in the model's bytes.
+#include "job_test_util.h"
+#include <math.h>
+
+static const char *const methods[] = {"reconfig.method=on_demand", "reconfig.method=drain"};
+static const char *const method_names[] = {"on demand", "drain"};
+
+static const char job_text[] = "job: methods\n"
+                               "seed: 7\n"
+                               "data: {format: clicklog, rows: 6000, columns: 3000, fields: 11}\n"
+                               "model: {kind: logistic_regression, l2: 1e-4, bias: on}\n"
+                               "optimizer: {kind: adagrad, learning_rate: 0.1, batch_size: 96}\n"
+                               "stop: {max_epochs: 6}\n"
+                               "cluster: {driver: messages, nodes: 6}\n"
+                               "tuner: {enabled: off}\n";
+
+// Every kind: roles (data and model), setting alone, placement alone, mixtures.
+static const char roles_script[] =
+    "tuner.script=[{iteration: 10, servers: 3}, {iteration: 25, servers: 1, chunk_bytes: 4KiB}, "
+    "{iteration: 40, move: 9}, {iteration: 50, servers: 5, in_flight: 1}, {iteration: 70, servers: "
+    "2, prefetch: 4, spin: 0}, {iteration: 85, in_flight: 3}, {iteration: 95, servers: 4}, "
+    "{iteration: 110, servers: 1, in_flight: 16}, {iteration: 130, servers: 3}]";
+// What leaves the one worker its work.
+static const char moves_script[] =
+    "tuner.script=[{iteration: 10, move: 3}, {iteration: 25, move: 11, chunk_bytes: 4KiB}, "
+    "{iteration: 40, move: 9}, {iteration: 50, in_flight: 1, move: 32}, {iteration: 70, prefetch: "
+    "4, spin: 0, move: 1}, {iteration: 85, in_flight: 3}, {iteration: 95, move: 17}, "
+    "{iteration: 110, move: 8, in_flight: 16}, {iteration: 130, move: 20}]";
+enum { STEPS = 9, STEPS_MIN = 4, ROWS = 6000, EPOCHS = 6 };
+
+static void
+train(const char *const *overrides, char **model, size_t *bytes, tt_job_result *result)
+{
+    tt_error err = {0};
+    if (run_job(job_text, overrides, result, model, bytes, &err) != TT_OK)
+        fail_msg("%s: %s", err.where, err.what);
+    assert_non_null(*model);
+    assert_true(result->loss > 0.1 && result->loss < 0.65);
+}
+
+// A step waits for the end of the one before it, so a busy machine may be left with some at the
+// end of the job; the last one's cost may still be waiting for the time per iteration after it.
+static void
+expect_reconfigured_by(const tt_job_result *result, const char *method)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < result->reconfiguration_kinds; i++) {
+        const tt_job_reconfigurations *row = &result->reconfigurations[i];
+        assert_string_equal(row->method, method);
+        assert_true(isfinite(row->lost_seconds) && row->duration_seconds > 0);
+        count += row->count;
+    }
+    uint64_t steps = result->generations - 1;
+    assert_true(steps >= STEPS_MIN && steps <= STEPS);
+    assert_true(count == steps || count + 1 == steps);
+    assert_true(result->partitions_moved > 0);
+}
+
+// The same job, left alone and reconfigured by each method: the same bytes.
+static void
+expect_one_model(const char *const *shape, const char *script)
+{
+    static tt_job_result result;
+    char *still, *moved;
+    size_t still_bytes, moved_bytes;
+    train(shape, &still, &still_bytes, &result);
+    for (size_t m = 0; m < TT_COUNT_OF(methods); m++) {
+        const char *overrides[8] = {script, methods[m]};
+        for (size_t i = 0; shape[i] != NULL; i++)
+            overrides[i + 2] = shape[i];
+        train(overrides, &moved, &moved_bytes, &result);
+        expect_reconfigured_by(&result, method_names[m]);
+        assert_int_equal(still_bytes, moved_bytes);
+        assert_memory_equal(still, moved, still_bytes);
+        tt_mem_free(moved);
+    }
+    tt_mem_free(still);
+}
+
+static void
+bsp_trains_one_model_by_every_method(void **state)
+{
+    TT_UNUSED(state);
+    const char *const keyed[] = {"consistency=bsp", "optimizer.averaging=on", NULL};
+    const char *const whole[] = {"consistency=bsp", "model.pull=whole", "optimizer.kind=adam",
+                                 NULL};
+    const char *const sparse[] = {"consistency=bsp", "model.table=sparse", NULL};
+    expect_one_model(keyed, roles_script);
+    expect_one_model(whole, roles_script);
+    expect_one_model(sparse, roles_script);
+}
+
+static void
+one_worker_trains_one_model_by_every_method(void **state)
+{
+    TT_UNUSED(state);
+    static const char *const consistencies[] = {"consistency=asp", "consistency=ssp"};
+    for (size_t c = 0; c < TT_COUNT_OF(consistencies); c++) {
+        const char *const keyed[] = {consistencies[c], "setting.servers=5",
+                                     "optimizer.averaging=on", NULL};
+        const char *const whole[] = {consistencies[c], "setting.servers=5", "model.pull=whole",
+                                     "optimizer.kind=momentum", NULL};
+        const char *const sparse[] = {consistencies[c], "setting.servers=5", "model.table=sparse",
+                                      "optimizer.kind=ftrl", NULL};
+        expect_one_model(keyed, moves_script);
+        expect_one_model(whole, moves_script);
+        expect_one_model(sparse, moves_script);
+    }
+}
+
+static void
+many_workers_train_every_example_by_every_method(void **state)
+{
+    TT_UNUSED(state);
+    static const char *const shapes[][2] = {{"consistency=asp", "model.table=dense"},
+                                            {"consistency=ssp", "model.table=sparse"},
+                                            {"consistency=ssp", "model.pull=whole"},
+                                            {"consistency=asp", "model.table=sparse"}};
+    for (size_t s = 0; s < TT_COUNT_OF(shapes); s++) {
+        static tt_job_result result;
+        char *model;
+        size_t bytes;
+        const char *const alone[] = {shapes[s][0], shapes[s][1], NULL};
+        train(alone, &model, &bytes, &result);
+        tt_mem_free(model);
+        double still = result.loss;
+        for (size_t m = 0; m < TT_COUNT_OF(methods); m++) {
+            const char *const moving[] = {shapes[s][0], shapes[s][1], roles_script, methods[m],
+                                          NULL};
+            train(moving, &model, &bytes, &result);
+            tt_mem_free(model);
+            expect_reconfigured_by(&result, method_names[m]);
+            // The last batches may overshoot by one a worker, never fall short.
+            assert_true(result.examples >= EPOCHS * ROWS &&
+                        result.examples < EPOCHS * ROWS + 96 * 6);
+            assert_true(fabs(result.loss - still) < 0.03 * still);
+        }
+    }
+}
+
+static void
+a_step_may_choose_its_method(void **state)
+{
+    TT_UNUSED(state);
+    static tt_job_result result;
+    char *model;
+    size_t bytes;
+    const char *const mixed[] = {
+        "tuner.script=[{iteration: 20, servers: 3}, {iteration: 60, servers: 2, method: drain}, "
+        "{iteration: 100, move: 5, method: on_demand}, {iteration: 140, move: 5}]",
+        "reconfig.method=drain", NULL};
+    train(mixed, &model, &bytes, &result);
+    tt_mem_free(model);
+    uint64_t drained = 0, carried = 0;
+    for (uint32_t i = 0; i < result.reconfiguration_kinds; i++) {
+        const tt_job_reconfigurations *row = &result.reconfigurations[i];
+        *(strcmp(row->method, "drain") == 0 ? &drained : &carried) += row->count;
+    }
+    assert_true(drained >= 1 && carried + drained + 2 >= result.generations);
+    assert_true(carried == 1 || result.generations < 5);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bsp_trains_one_model_by_every_method),
+        cmocka_unit_test(one_worker_trains_one_model_by_every_method),
+        cmocka_unit_test(many_workers_train_every_example_by_every_method),
+        cmocka_unit_test(a_step_may_choose_its_method),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
