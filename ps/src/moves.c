@@ -371,13 +371,15 @@ static void
 install(
     tt_ps_server *server, tti_slot *slot, uint64_t key, const float *cell, uint64_t *bytes_counter)
 {
-    if (is_here(slot, key))
+    if (slot->arrival.present != NULL && is_here(slot, key))
         return;
-    uint32_t row = tti_partition_find_or_create(slot->partition, key);
+    uint32_t rows = slot->partition->rows, row = tti_partition_find_or_create(slot->partition, key);
     if (row == TTI_NO_ROW)
         return; // no memory or no such row: it stays missing and is asked for again
     if (slot->arrival.present != NULL)
         slot->arrival.present[key] = 1;
+    else if (slot->partition->rows == rows)
+        return; // sparse, and it was here
     slot->news = 1;
     if (cell == NULL)
         return;
@@ -421,6 +423,7 @@ tti_server_handle_seal(tt_ps_server *server,
         slot->clock[n] =
             TT_MAX(seal.clock[n], server->view->joined_at[n] > 1 ? server->view->join_clock[n] : 0);
     slot->arrival.key_count = seal.key_count;
+    (void)tti_partition_reserve(slot->partition, seal.key_count);
     slot->arrival.header_in = 1;
     slot->news = 1;
     slot->ticks = 0;
@@ -453,7 +456,8 @@ tti_server_handle_piece(tt_ps_server *server,
         install(server, slot, tti_key_at(server->table, payload, i), original, bytes);
     }
     slot->arrival.last_in |= (frame->flags & TT_FRAME_LAST) != 0;
-    slot->ticks = 0;
+    if (frame->count > 0)
+        slot->ticks = 0; // the repeated word that all was sent is no reason to wait longer
     finish_if_complete(server, slot);
 }
 
@@ -571,12 +575,20 @@ tti_server_move_tick(tt_ps_server *server, tti_slot *slot)
         piece_send(server, slot, &nothing,
                    TT_FRAME_LAST); // if its COMPLETE was lost the new owner says it again
     }
-    if (slot->state != TTI_ARRIVING || ++slot->ticks < 2)
+    if (slot->state != TTI_ARRIVING || ++slot->ticks < 2u << slot->arrival.asked)
         return;
     slot->ticks = 0;
     if (!slot->arrival.header_in) {
         fetch(server, slot, NULL, 0, TT_FRAME_HEADER);
-    } else if (slot->arrival.last_in && server->table->kind == TT_PS_DENSE) {
+        return;
+    }
+    // Before its last piece the old owner is still sending and has more to say than we could ask:
+    // a request for everything would only double its work (and did, over and over, on a busy
+    // machine).
+    if (!slot->arrival.last_in)
+        return;
+    slot->arrival.asked = TT_MIN(slot->arrival.asked + 1, (uint32_t)TTI_ASKED_MAX);
+    if (server->table->kind == TT_PS_DENSE) {
         tt_frame everything = {.flags = TT_FRAME_WHOLE};
         uint8_t *keys;
         uint32_t missing = missing_keys(server, slot, &everything, NULL, &keys);

@@ -156,6 +156,21 @@ tti_partition_find_or_create(tti_partition *partition, uint64_t key)
     return row;
 }
 
+tt_status
+tti_partition_reserve(tti_partition *partition, uint64_t rows)
+{
+    uint32_t capacity = partition->row_capacity, slot_count = partition->slot_mask + 1;
+    if (partition->table->kind == TT_PS_DENSE)
+        return TT_OK;
+    while (capacity < rows && capacity <= UINT32_MAX / 8)
+        capacity *= 2;
+    while (2 * rows > slot_count - 1 && slot_count <= UINT32_MAX / 4)
+        slot_count *= 2;
+    if (capacity > partition->row_capacity)
+        TT_TRY(grow_rows(partition, capacity));
+    return slot_count > partition->slot_mask + 1 ? grow_slots(partition, slot_count) : TT_OK;
+}
+
 void
 tti_partition_gather(const tti_partition *partition,
                      const uint32_t *rows,

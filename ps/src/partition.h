@@ -36,6 +36,10 @@ uint32_t tti_partition_find(const tti_partition *partition, uint64_t key);
 // out of range.
 uint32_t tti_partition_find_or_create(tti_partition *partition, uint64_t key);
 
+// Sparse: room for so many rows, so that they come in without growing step by step. TT_NOMEM leaves
+// it as it was: rows then grow when they come.
+tt_status tti_partition_reserve(tti_partition *partition, uint64_t rows);
+
 // out[count][width] = weights of rows[i]; zero where TTI_NO_ROW. rows NULL: all rows in order.
 void tti_partition_gather(const tti_partition *partition,
                           const uint32_t *rows,

@@ -47,6 +47,7 @@ typedef struct tti_arrival {
     uint64_t installed;  // of these, rows here
     uint8_t *present;    // dense: one byte a row
     int last_in;         // the drain has ended
+    uint32_t asked;      // times, since then, for what is missing; each time with more patience
 } tti_arrival;
 
 // What the old owner keeps while it is sealed.
@@ -102,7 +103,7 @@ typedef struct tti_seal {
 } tti_seal;
 
 enum { TTI_ROW_EXISTS = 1, TTI_ROW_LICENSED = 2 };
-enum { TTI_HELD_MAX = 4096, TTI_PIECE_BYTES = 64 << 10 };
+enum { TTI_HELD_MAX = 4096, TTI_PIECE_BYTES = 64 << 10, TTI_ASKED_MAX = 6 };
 
 // scratch that is at least this large; aborts the process when there is no memory for one message
 uint32_t *tti_server_rows(tt_ps_server *server, size_t count);

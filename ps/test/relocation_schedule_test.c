@@ -515,7 +515,13 @@ expect_exact_sums(move_way way)
 {
     const char *one = getenv("TT_SEED"), *many = getenv("TT_SEEDS");
     uint64_t first = one != NULL ? strtoull(one, NULL, 10) : 1;
-    uint64_t seeds = one != NULL ? 1 : many != NULL ? strtoull(many, NULL, 10) : 1000;
+    // Among them 3181: a repeated last piece that put off what the new owner had to ask for.
+#ifdef TT_TSAN
+    uint64_t seeds = 1000;
+#else
+    uint64_t seeds = 4000;
+#endif
+    seeds = one != NULL ? 1 : many != NULL ? strtoull(many, NULL, 10) : seeds;
     static world w;
     uint64_t moves = 0, flips = 0, pushes = 0, carried = 0;
     for (uint64_t seed = first; seed < first + seeds; seed++) {
