@@ -154,6 +154,15 @@ print_gain(const tt_job_result *result)
                  result->untuned_seconds / result->train_seconds);
 }
 
+static int
+was_restarted(const tt_job_result *result)
+{
+    int restarted = 0;
+    for (uint32_t i = 0; i < result->reconfiguration_kinds; i++)
+        restarted |= strcmp(result->reconfigurations[i].method, "checkpoint") == 0;
+    return restarted;
+}
+
 static void
 print_validation(const tt_job_result *result)
 {
@@ -189,10 +198,11 @@ print_result(const tt_job_result *result)
     (void)printf("\n");
     print_validation(result);
     if (result->generations > 1)
-        (void)printf("tuning: %llu changes of setting without a pause, %.1f s spent exploring, "
+        (void)printf("tuning: %llu changes of setting%s, %.1f s spent exploring, "
                      "%.2f s lost reconfiguring.  "
                      "Final setting: %s/setting.yaml\n",
-                     (unsigned long long)result->generations - 1, result->explore_seconds,
+                     (unsigned long long)result->generations - 1,
+                     was_restarted(result) ? "" : " without a pause", result->explore_seconds,
                      result->reconfigure_seconds, result->run_dir);
     print_gain(result);
     (void)printf("model:  %s/model.safetensors\nreport: trimtab report %s\n", result->run_dir,

@@ -36,7 +36,8 @@ static const char schema[] =
     " from_setting INTEGER, to_setting INTEGER, kind TEXT, method TEXT, start_s REAL, duration_s "
     "REAL,"
     " lost_s REAL, partitions_moved INTEGER, bytes_carried INTEGER, bytes_drained INTEGER,"
-    " last_key_live_s REAL, iterations_during INTEGER, longest_wait_s REAL);"
+    " last_key_live_s REAL, iterations_during INTEGER, longest_wait_s REAL, checkpoint_s REAL,"
+    " restart_s REAL, model_s REAL, data_s REAL);"
     "CREATE TABLE proposal (ordinal INTEGER PRIMARY KEY, time_s REAL, phase TEXT, setting INTEGER,"
     " current_setting INTEGER, log_ratio REAL, log_ratio_sd REAL, ei_seconds REAL, cost_seconds "
     "REAL,"
@@ -342,6 +343,30 @@ tt_store_open_read(const char *path, tt_store **out, tt_error *err)
     return TT_OK;
 }
 
+// Columns that came after the first stores were written: a store that goes on gets them as well.
+static tt_status
+add_columns(tt_store *store, tt_error *err)
+{
+    static const char *const added[][2] = {{"reconfiguration", "checkpoint_s"},
+                                           {"reconfiguration", "restart_s"},
+                                           {"reconfiguration", "model_s"},
+                                           {"reconfiguration", "data_s"}};
+    for (size_t i = 0; i < TT_COUNT_OF(added); i++) {
+        char sql[200];
+        int64_t there = 0;
+        (void)snprintf(sql, sizeof sql,
+                       "SELECT count(*) FROM pragma_table_info('%s') WHERE name = '%s'",
+                       added[i][0], added[i][1]);
+        TT_TRY(ask(store, sql, &there, NULL, 0, err));
+        if (there > 0)
+            continue;
+        (void)snprintf(sql, sizeof sql, "ALTER TABLE %s ADD COLUMN %s REAL", added[i][0],
+                       added[i][1]);
+        TT_TRY(tti_store_exec(store, sql, err));
+    }
+    return TT_OK;
+}
+
 tt_status
 tt_store_open_again(const char *path, tt_store **out, tt_error *err)
 {
@@ -359,6 +384,8 @@ tt_store_open_again(const char *path, tt_store **out, tt_error *err)
         status = check_pages(store, err);
     if (status == TT_OK)
         status = set_journal(store, err);
+    if (status == TT_OK)
+        status = add_columns(store, err);
     int64_t largest = 1;
     if (status == TT_OK)
         status = ask(store, "SELECT max(count) FROM sample", &largest, NULL, 0, err);

@@ -39,7 +39,7 @@ typedef struct tti_store_cell {
     X(SETTING, 1, "INSERT OR IGNORE INTO setting VALUES")                                          \
     X(SETTING_VALUE, 3, "INSERT OR IGNORE INTO setting_value VALUES")                              \
     X(WINDOW, 18, "INSERT OR REPLACE INTO window VALUES")                                          \
-    X(RECONFIGURATION, 15, "INSERT OR REPLACE INTO reconfiguration VALUES")                        \
+    X(RECONFIGURATION, 19, "INSERT OR REPLACE INTO reconfiguration VALUES")                        \
     X(PROPOSAL, 13, "INSERT OR REPLACE INTO proposal VALUES")                                      \
     X(EVENT, 3, "INSERT INTO event VALUES")                                                        \
     X(PROGRESS, 5, "INSERT INTO progress VALUES")                                                  \

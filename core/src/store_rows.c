@@ -257,6 +257,10 @@ tt_store_put_reconfiguration(tt_store *store, const tt_store_reconfiguration *r,
         TTI_REAL(r->last_key_live_s),
         TTI_INT(r->iterations_during),
         TTI_REAL(r->longest_wait_s),
+        TTI_REAL(r->checkpoint_s),
+        TTI_REAL(r->restart_s),
+        TTI_REAL(r->model_s),
+        TTI_REAL(r->data_s),
     };
     return tti_store_write(store, TTI_STORE_RECONFIGURATION, cells, TT_COUNT_OF(cells), err);
 }

@@ -115,13 +115,18 @@ sync_directory(const char *directory)
     (void)close(file);
 }
 
+void
+tti_checkpoint_path(const char *directory, uint64_t iteration, char *out, size_t size)
+{
+    (void)snprintf(out, size, "%.600s/%012" PRIu64 ".ttck", directory, iteration);
+}
+
 tt_status
 tti_checkpoint_write(const char *directory, const tti_checkpoint *checkpoint, tt_error *err)
 {
     char path[700], beside[720];
     TT_ASSERT(checkpoint->section_count <= TTI_CHECKPOINT_SECTIONS_MAX);
-    (void)snprintf(path, sizeof path, "%.600s/%012" PRIu64 ".ttck", directory,
-                   checkpoint->iteration);
+    tti_checkpoint_path(directory, checkpoint->iteration, path, sizeof path);
     (void)snprintf(beside, sizeof beside, "%s.new", path);
     if ((mkdir(directory, 0777) == 0 || errno == EEXIST) && write_file(beside, checkpoint) == 0 &&
         rename(beside, path) == 0) {
@@ -308,7 +313,7 @@ tti_checkpoint_newest(const char *directory, tti_checkpoint *out, uint32_t *skip
     tt_status status = TT_NOTFOUND;
     for (uint32_t i = 0; i < count && status != TT_OK; i++) {
         char path[700], aside[720];
-        (void)snprintf(path, sizeof path, "%.600s/%012" PRIu64 ".ttck", directory, iterations[i]);
+        tti_checkpoint_path(directory, iterations[i], path, sizeof path);
         status = tti_checkpoint_read(path, out, err);
         if (status == TT_UNSUPPORTED || status == TT_NOMEM || status == TT_IO)
             break; // it may be good: who resumes must know
@@ -332,7 +337,7 @@ tti_checkpoint_prune(const char *directory, uint32_t keep)
     uint32_t count = list(directory, 1, iterations);
     for (uint32_t i = keep; i < count; i++) {
         char path[700];
-        (void)snprintf(path, sizeof path, "%.600s/%012" PRIu64 ".ttck", directory, iterations[i]);
+        tti_checkpoint_path(directory, iterations[i], path, sizeof path);
         (void)unlink(path);
     }
     tt_mem_free(iterations);

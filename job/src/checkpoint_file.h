@@ -28,6 +28,8 @@ typedef struct tti_checkpoint {
     char path[700];
 } tti_checkpoint;
 
+// directory/ITERATION.ttck
+void tti_checkpoint_path(const char *directory, uint64_t iteration, char *out, size_t size);
 // Writes directory/ITERATION.ttck; makes the directory. On failure what was there before is
 // untouched. errors TT_IO
 TT_NODISCARD tt_status tti_checkpoint_write(const char *directory,

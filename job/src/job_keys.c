@@ -15,7 +15,7 @@ static const char *const pulls[] = {"auto", "whole", "keyed", NULL};
 static const char *const tables[] = {"dense", "sparse", NULL};
 static const char *const schedules[] = {"constant", "inverse", "inverse_sqrt", "exponential", NULL};
 static const char *const decay_units[] = {"iteration", "epoch", NULL};
-const char *const tti_method_names[] = {"on_demand", "drain", NULL};
+const char *const tti_method_names[] = {"on_demand", "drain", "checkpoint", NULL};
 static const char *const tuner_models[] = {"sum", "time", "product", NULL};
 
 #define AT(field) offsetof(tti_spec, field)
@@ -395,8 +395,10 @@ const tt_config_key tti_job_keys[] = {
      .offset = AT(method),
      .values = tti_method_names,
      .default_text = "on_demand",
-     .help = "how parameters change server while training: on_demand: with the workers that use "
-             "them; drain: between servers, workers wait"},
+     .help =
+         "how parameters change server while training: on_demand: with the workers that use "
+         "them; drain: between servers, workers wait; checkpoint: everything stops and starts anew "
+         "from a checkpoint"},
     {.path = "tuner.enabled",
      .kind = TT_CONFIG_BOOL,
      .offset = AT(tuner_enabled),

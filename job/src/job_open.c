@@ -186,7 +186,7 @@ check_cluster(tt_job *job)
                                "raise batch_size or lower bsp_slices",
                                "a round of %lld examples cannot be cut into %lld slices",
                                (long long)spec->batch_size, (long long)spec->slices);
-    if (spec->driver == TTI_DRIVER_IN_PLACE)
+    if (spec->driver == TTI_DRIVER_IN_PLACE && spec->method == TT_RECONFIG_DRAIN)
         refuse(job, "reconfig.method", "is for driver messages: in place nothing can move",
                "take the line out, or set cluster.driver: messages");
     if (spec->model == 2 && spec->driver == TTI_DRIVER_IN_PLACE && spec->table == TT_PS_SPARSE)

@@ -38,23 +38,18 @@ add_node_counters(const tti_training *tr, tt_job_result *result)
     static uint64_t waits[TT_PS_WAITS_MAX];
     double *all = tt_mem_zalloc((size_t)rt->node_count * TT_PS_WAITS_MAX, sizeof *all);
     size_t count = 0;
-    for (uint32_t n = 0; n < rt->node_count; n++) {
-        tti_node *node = &rt->nodes[n];
-        result->batches_ready += node->batches_ready;
-        result->batches_waited += node->batches_waited;
-        if (rt->mesh == NULL)
-            continue;
-        tt_mesh_counters mesh;
-        tt_ps_client_counters client;
-        tt_mesh_counters_read(rt->mesh, n, &mesh);
-        tt_ps_client_counters_read(node->client, &client);
-        result->frames += mesh.frames;
-        result->bytes += mesh.bytes;
-        result->chunks += mesh.chunks;
-        result->sleeps += mesh.sleeps;
-        result->pushes += client.pushes;
-        result->moving_wait_count += client.moving_wait_count;
-        uint32_t kept = tt_ps_client_waits(node->client, waits);
+    tti_traffic traffic = tr->traffic;
+    tti_runtime_traffic(rt, &traffic);
+    result->frames = traffic.frames;
+    result->bytes = traffic.bytes;
+    result->chunks = traffic.chunks;
+    result->sleeps = traffic.sleeps;
+    result->pushes = traffic.pushes;
+    result->batches_ready = traffic.batches_ready;
+    result->batches_waited = traffic.batches_waited;
+    result->moving_wait_count = traffic.moving_wait_count;
+    for (uint32_t n = 0; rt->mesh != NULL && n < rt->node_count; n++) {
+        uint32_t kept = tt_ps_client_waits(rt->nodes[n].client, waits);
         for (uint32_t i = 0; all != NULL && i < kept; i++)
             all[count++] = (double)waits[i] * 1e-9;
     }

@@ -263,7 +263,8 @@ read_step(tt_job *job, const tt_config_node *node, tti_script_step *step)
     int servers = tt_space_find(&job->space, "servers");
     if (step->move > 0 && (servers < 0 || job->space.knob[servers].absent))
         tt_config_complain(job->config, node, "take 'move' out", "in place nothing can move");
-    if (job->spec.driver == TTI_DRIVER_IN_PLACE && (int)step->method != job->spec.method)
+    if (job->spec.driver == TTI_DRIVER_IN_PLACE && step->method == TT_RECONFIG_DRAIN &&
+        job->spec.method != TT_RECONFIG_DRAIN)
         tt_config_complain(job->config, node, "take 'method' out", "in place nothing can move");
     if (!tt_space_valid(&job->space, &step->setting))
         tt_config_complain(job->config, node, NULL,

@@ -89,13 +89,24 @@ first_generation(tti_runtime *rt, const tt_setting *start, tt_error *err)
     return TT_OK;
 }
 
+static void
+continue_generations(tt_ps_view *view, const tti_restore *restore)
+{
+    view->generation = restore->generation;
+    if (restore->placement == NULL)
+        return;
+    TT_ASSERT(restore->placement->partition_count == view->partition_count);
+    memcpy(view->owner, restore->placement->owner, view->partition_count * sizeof *view->owner);
+    memcpy(view->previous, view->owner, view->partition_count * sizeof *view->owner);
+}
+
 static tt_status
 open_parts(tti_runtime *rt, const tt_setting *start, const tti_restore *restore, tt_error *err)
 {
     const tt_job *job = rt->job;
     TT_TRY(first_generation(rt, start, err));
     if (restore != NULL)
-        rt->newest->view->generation = restore->generation;
+        continue_generations(rt->newest->view, restore);
     TT_TRY(tt_ledger_open(job->shards, rt->node_count, &rt->ledger, err));
     if (job->spec.driver == TTI_DRIVER_MESSAGES)
         TT_TRY(tt_mesh_open(rt->node_count + 1, &rt->mesh, err));
@@ -369,6 +380,35 @@ tti_runtime_close(tti_runtime *rt)
     tt_mem_free(rt->orphans);
     (void)pthread_mutex_destroy(&rt->orphans_lock);
     tt_mem_free(rt);
+}
+
+void
+tti_runtime_abandon(tti_runtime *rt)
+{
+    tt_store_release(&rt->discard, 1); // acquired in tti_worker_iterate
+    tti_runtime_close(rt);
+}
+
+void
+tti_runtime_traffic(const tti_runtime *rt, tti_traffic *sum)
+{
+    for (uint32_t n = 0; n < rt->node_count; n++) {
+        const tti_node *node = &rt->nodes[n];
+        sum->batches_ready += tt_load_relaxed(&node->batches_ready);
+        sum->batches_waited += tt_load_relaxed(&node->batches_waited);
+        if (rt->mesh == NULL)
+            continue;
+        tt_mesh_counters mesh;
+        tt_ps_client_counters client;
+        tt_mesh_counters_read(rt->mesh, n, &mesh);
+        tt_ps_client_counters_read(node->client, &client);
+        sum->frames += mesh.frames;
+        sum->bytes += mesh.bytes;
+        sum->chunks += mesh.chunks;
+        sum->sleeps += mesh.sleeps;
+        sum->pushes += client.pushes;
+        sum->moving_wait_count += client.moving_wait_count;
+    }
 }
 
 // ---- reading the model ------------------------------------------------------------------------

@@ -135,16 +135,25 @@ typedef struct tti_runtime {
     pthread_mutex_t orphans_lock;
     uint32_t *orphans; // guarded by orphans_lock
     size_t orphan_count, orphan_capacity;
-    uint32_t orphans_there; // relaxed hint
-    tt_event bell;          // for the master: something is worth a look
+    uint32_t orphans_there;           // relaxed hint
+    tt_event bell;                    // for the master: something is worth a look
+    int discard;                      // what is trained from here on is not wanted; release
+    double load_model_s, load_data_s; // spent in tti_runtime_load
 } tti_runtime;
+
+// Messages and batches over all nodes of a runtime, or of several one after the other.
+typedef struct tti_traffic {
+    uint64_t frames, bytes, chunks, sleeps, pushes, batches_ready, batches_waited;
+    uint64_t moving_wait_count;
+} tti_traffic;
 
 // A saved runtime to go on from.
 typedef struct tti_restore {
     const uint8_t *bytes; // as tti_runtime_save wrote them
     size_t count;
-    double elapsed_s;    // on the job's clock
-    uint32_t generation; // the first one's number
+    double elapsed_s;            // on the job's clock
+    uint32_t generation;         // the first one's number
+    const tt_ps_view *placement; // whose partitions go where this says; NULL: dealt out anew
 } tti_restore;
 
 // runtime.c
@@ -170,6 +179,10 @@ int tti_runtime_await_rest(tti_runtime *rt);
 void tti_runtime_resume(tti_runtime *rt);
 void tti_runtime_stop(tti_runtime *rt);
 void tti_runtime_close(tti_runtime *rt);
+// Closes it although iterations are under way: they are given up.
+void tti_runtime_abandon(tti_runtime *rt);
+// Adds what its nodes counted.
+void tti_runtime_traffic(const tti_runtime *rt, tti_traffic *sum);
 // Iterations applied so far: pushes, merged ones counted as many; under BSP rounds.
 uint64_t tti_runtime_iterations(const tti_runtime *rt);
 uint32_t tti_runtime_workers(const tti_runtime *rt);

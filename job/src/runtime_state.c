@@ -61,7 +61,9 @@ prepared_rows(const tti_node *node)
 }
 
 // Rows that were taken from the ledger and not trained: prepared batches, and what nodes that
-// became servers left behind. Under BSP batches are prepared again from the round's number.
+// became servers left behind; the next batch comes last, for it is taken first (take_orphans), so
+// that one worker goes on in its order. Under BSP batches are prepared again from the round's
+// number.
 static void
 save_untrained(tti_runtime *rt, tt_archive *out)
 {
@@ -73,7 +75,7 @@ save_untrained(tti_runtime *rt, tt_archive *out)
     tt_archive_field(out, rt->orphans, rt->orphan_count * sizeof *rt->orphans);
     for (uint32_t n = 0; n < rt->node_count && !is_bsp(rt); n++) {
         const tti_node *node = &rt->nodes[n];
-        for (uint32_t i = 0; i < node->batch_count; i++) {
+        for (uint32_t i = node->batch_count; i-- > 0;) {
             uint32_t slot = (node->batch_head + i) % TTI_BATCHES_MAX;
             tt_archive_field(out, tti_worker_rows(node, slot),
                              tt_batch_rows(node->batches[slot]) * sizeof(uint32_t));
@@ -180,7 +182,7 @@ tt_status
 tti_runtime_load(tti_runtime *rt, const tti_restore *restore, tt_error *err)
 {
     tt_archive in;
-    uint64_t iterations = 0;
+    uint64_t iterations = 0, begin = tt_clock_now(&rt->clock);
     tt_archive_read(&in, restore->bytes, restore->count);
     tt_archive_tag(&in, STATE_VERSION);
     TT_ARCHIVE(&in, iterations);
@@ -190,5 +192,9 @@ tti_runtime_load(tti_runtime *rt, const tti_restore *restore, tt_error *err)
     rt->applied = is_bsp(rt) ? iterations * (uint64_t)rt->job->spec.slices : iterations;
     rt->elapsed_ns = (uint64_t)(restore->elapsed_s * 1e9);
     TT_TRY(load_untrained(rt, &in, err));
-    return load_table(rt, &in, err);
+    uint64_t middle = tt_clock_now(&rt->clock);
+    TT_TRY(load_table(rt, &in, err));
+    rt->load_data_s = (double)(middle - begin) * 1e-9;
+    rt->load_model_s = (double)(tt_clock_now(&rt->clock) - middle) * 1e-9;
+    return TT_OK;
 }

@@ -205,8 +205,8 @@ tti_training_open(tti_training *tr,
     return open_runtime(tr, resume, err);
 }
 
-static void
-set_limits(tti_training *tr)
+void
+tti_training_set_limits(tti_training *tr)
 {
     const tt_job *job = tr->job;
     double examples = job->spec.stop_epochs * (double)job->train->row_count;
@@ -283,7 +283,7 @@ turn(tti_training *tr, tt_error *err)
 tt_status
 tti_training_run(tti_training *tr, tt_error *err)
 {
-    set_limits(tr);
+    tti_training_set_limits(tr);
     begin(tr);
     tt_status status = tti_runtime_start(tr->rt, err);
     if (tr->resumed_s > 0)
@@ -296,6 +296,8 @@ tti_training_run(tti_training *tr, tt_error *err)
         if (status == TT_OK && !tr->finished)
             (void)tt_event_wait(&tr->rt->bell, seen, 0, TURN_NS);
     }
+    if (tr->rt == NULL)
+        return status; // a restart failed
     if (status == TT_OK)
         tti_training_last_checkpoint(tr);
     tti_runtime_stop(tr->rt);

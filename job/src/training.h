@@ -61,6 +61,7 @@ typedef struct tti_training {
     uint32_t cost_from, cost_to, reconfigurations;
     tt_reconfig_method method; // of the next one
     tt_reconfig_costs costs;
+    tti_traffic traffic; // of runtimes that were closed
     double reconfigure_s;
     uint64_t partitions_moved;
 
@@ -98,6 +99,8 @@ typedef struct tti_training {
 
 double tti_training_now(const tti_training *tr);
 // training.c
+// How far the nodes may go; before they start.
+void tti_training_set_limits(tti_training *tr);
 TT_NODISCARD tt_status tti_training_open(tti_training *tr,
                                          const tt_job *job,
                                          const tt_job_run_options *options,
@@ -124,9 +127,24 @@ void tti_training_checkpoint(tti_training *tr);
 // The one of the end; the workers rest from there on.
 void tti_training_last_checkpoint(tti_training *tr);
 void tti_training_close_checkpoints(tti_training *tr);
+// Writes one at once for a restart, and its path. The workers rest from there on: the runtime is to
+// be closed. On failure they are let go again.
+tt_status
+tti_training_checkpoint_and_rest(tti_training *tr, char *path, size_t path_size, tt_error *err);
+// There is another runtime: what belonged to the old one, and the restart's checkpoint if none are
+// kept.
+void tti_training_restarted(tti_training *tr);
 
 // training_measure.c
 void tti_training_drain(tti_training *tr);
+// training_restart.c
+// Carries out a plan by stopping everything and starting anew from a checkpoint; takes what it
+// needs of it. When no checkpoint can be written, or nothing be opened under the new setting,
+// *refused is set, err says why, and training goes on as before.
+TT_NODISCARD tt_status tti_training_restart(tti_training *tr,
+                                            const tt_reconfig_plan *plan,
+                                            int *refused,
+                                            tt_error *err);
 // training_switch.c
 // move: partitions that change server besides.
 tt_status tti_training_switch(tti_training *tr,

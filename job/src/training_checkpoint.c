@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { SETTLE_NS = 2000000 };
 static const double SETTLE_LIMIT_S = 10;
@@ -21,15 +22,24 @@ writer_main(void *self)
     return NULL;
 }
 
+static int
+may_restart(const tt_job *job)
+{
+    int found = job->spec.method == TT_RECONFIG_CHECKPOINT;
+    for (uint32_t i = 0; !found && i < job->script_count; i++)
+        found = job->script[i].method == TT_RECONFIG_CHECKPOINT;
+    return found;
+}
+
 tt_status
 tti_training_enable_checkpoints(tti_training *tr, tt_error *err)
 {
     tti_checkpointing *c = &tr->checkpoint;
-    if (tr->job->spec.checkpoint_keep == 0)
+    if (tr->job->spec.checkpoint_keep == 0 && !may_restart(tr->job))
         return TT_OK;
     TT_TRY(tti_job_resolved_text(tr->job, &c->config, &c->config_bytes, err));
     c->data_print = tti_data_print(tr->job->train);
-    c->enabled = 1;
+    c->enabled = tr->job->spec.checkpoint_keep > 0;
     c->keep = (uint32_t)tr->job->spec.checkpoint_keep;
     c->bell = &tr->rt->bell;
     double every = tr->job->spec.checkpoint_every;
@@ -206,6 +216,42 @@ tti_training_last_checkpoint(tti_training *tr)
     if (c->status == TT_OK)
         tti_checkpoint_prune(c->directory, c->keep);
     report(tr);
+}
+
+// ---- restarting -------------------------------------------------------------------------------
+
+tt_status
+tti_training_checkpoint_and_rest(tti_training *tr, char *path, size_t path_size, tt_error *err)
+{
+    tti_checkpointing *c = &tr->checkpoint;
+    TT_ASSERT(c->config != NULL && !tr->transition.active); // see may_restart
+    finish_writing(tr);
+    if (!copy_all(tr, 1))
+        return tt_error_set(err, TT_BUSY, NULL, NULL, "the workers do not come to rest");
+    tt_status status = c->status;
+    if (status == TT_OK)
+        status = tti_checkpoint_write(c->directory, &c->file, &c->err);
+    if (status != TT_OK) {
+        tti_runtime_go_on(tr->rt);
+        if (err != NULL)
+            *err = c->err;
+        return status;
+    }
+    tti_checkpoint_path(c->directory, c->file.iteration, path, path_size);
+    return TT_OK;
+}
+
+void
+tti_training_restarted(tti_training *tr)
+{
+    tti_checkpointing *c = &tr->checkpoint;
+    c->bell = &tr->rt->bell;
+    c->next_s = tr->job->spec.checkpoint_every > 0
+                    ? tti_training_now(tr) + tr->job->spec.checkpoint_every
+                    : INFINITY;
+    tti_checkpoint_prune(c->directory, c->keep);
+    if (c->keep == 0)
+        (void)rmdir(c->directory);
 }
 
 void

@@ -6,7 +6,7 @@
 #include "tt/core_archive.h"
 
 typedef struct tti_checkpointing {
-    int enabled;
+    int enabled;   // they are written now and then; else only for a restart
     double next_s; // on the job's clock
     char directory[560];
     char *config; // the resolved job, [config_bytes]

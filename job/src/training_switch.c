@@ -36,6 +36,18 @@ turn_gate(tti_training *tr)
     (void)tt_add_seq(&tr->rt->gate, 1u); // see may_begin_round
 }
 
+static void
+take_setting(tti_training *tr, const tt_setting *to, uint32_t to_id)
+{
+    tr->cost_from = tr->setting_id;
+    tr->cost_to = to_id;
+    tr->setting = *to;
+    tr->setting_id = to_id;
+    tti_training_record_setting(tr, to_id, &tr->setting);
+    (void)tt_setting_format(&tr->job->space, &tr->setting, NULL, tr->setting_text,
+                            sizeof tr->setting_text);
+}
+
 static tt_status
 publish(tti_training *tr, tt_reconfig_plan *plan, uint32_t to_id, tt_error *err)
 {
@@ -53,17 +65,47 @@ publish(tti_training *tr, tt_reconfig_plan *plan, uint32_t to_id, tt_error *err)
     (void)tt_reconfig_plan_take_view(plan);
     tt_reconfig_begin(&tr->transition, plan, generation, rt->node_count, shards, now_s,
                       tti_runtime_iterations(rt), carried, drained);
-    tr->cost_from = tr->setting_id;
-    tr->cost_to = to_id;
-    tr->setting = plan->to;
-    tr->setting_id = to_id;
-    tti_training_record_setting(tr, to_id, &tr->setting);
-    (void)tt_setting_format(&tr->job->space, &tr->setting, NULL, tr->setting_text,
-                            sizeof tr->setting_text);
+    take_setting(tr, &plan->to, to_id);
     return TT_OK;
 }
 
 static void report_cost(tti_training *tr, double seconds_per_iteration);
+
+static tt_status
+plan_switch(
+    tti_training *tr, const tt_setting *to, uint32_t move, tt_reconfig_plan *plan, tt_error *err)
+{
+    uint32_t clock, round;
+    const tt_ps_view *view = tr->rt->newest->view;
+    horizon(tr, &clock, &round);
+    TT_TRY(tt_reconfig_plan_make(&tr->job->space, tr->checker, &tr->setting, to, view, clock, round,
+                                 plan, err));
+    if (move > 0 && plan->servers_from == plan->servers_to)
+        tt_reconfig_plan_rotate(plan, view, move);
+    tt_reconfig_plan_by(plan, tr->method);
+    return TT_OK;
+}
+
+// Nobody has to agree on a round: everything stops.
+static tt_status
+restart(tti_training *tr,
+        const tt_setting *to,
+        uint32_t to_id,
+        uint32_t move,
+        int *refused,
+        tt_error *err)
+{
+    tt_reconfig_plan plan;
+    tt_status status = plan_switch(tr, to, move, &plan, err);
+    if (status == TT_OK) {
+        status = tti_training_restart(tr, &plan, refused, err);
+        tt_reconfig_plan_fini(&plan);
+        if (status == TT_OK && !*refused)
+            take_setting(tr, to, to_id);
+    }
+    *refused |= status == TT_INVALID;
+    return *refused && tr->rt != NULL ? TT_OK : status;
+}
 
 tt_status
 tti_training_switch(tti_training *tr,
@@ -74,18 +116,13 @@ tti_training_switch(tti_training *tr,
                     tt_error *err)
 {
     tt_reconfig_plan plan;
-    uint32_t clock, round;
     *refused = 0;
     if (tr->cost_pending) // not measured long enough: what the model expects of it will do
         report_cost(tr, tti_training_iteration_s(tr));
+    if (tr->method == TT_RECONFIG_CHECKPOINT)
+        return restart(tr, to, to_id, move, refused, err);
     turn_gate(tr);
-    horizon(tr, &clock, &round);
-    tt_status status = tt_reconfig_plan_make(&tr->job->space, tr->checker, &tr->setting, to,
-                                             tr->rt->newest->view, clock, round, &plan, err);
-    if (status == TT_OK && move > 0 && plan.servers_from == plan.servers_to)
-        tt_reconfig_plan_rotate(&plan, tr->rt->newest->view, move);
-    if (status == TT_OK)
-        tt_reconfig_plan_by(&plan, tr->method);
+    tt_status status = plan_switch(tr, to, move, &plan, err);
     if (status == TT_OK)
         status = publish(tr, &plan, to_id, err);
     else if (status == TT_INVALID)
@@ -135,7 +172,11 @@ report_cost(tti_training *tr, double seconds_per_iteration)
                                     .bytes_drained = (int64_t)cost->bytes_drained,
                                     .last_key_live_s = cost->last_key_live_s,
                                     .iterations_during = (int64_t)cost->iterations_during,
-                                    .longest_wait_s = cost->longest_wait_s};
+                                    .longest_wait_s = cost->longest_wait_s,
+                                    .checkpoint_s = cost->checkpoint_s,
+                                    .restart_s = cost->restart_s,
+                                    .model_s = cost->model_s,
+                                    .data_s = cost->data_s};
     tt_error err = {0};
     if (tr->store != NULL && tt_store_put_reconfiguration(tr->store, &row, &err) != TT_OK)
         tti_record_failed(tr, &err);
@@ -185,7 +226,13 @@ tti_training_follow_transition(tti_training *tr)
             tr->cost_pending = 1;
             tr->partitions_moved += cost->partitions_moved;
             tti_runtime_collect(rt);
-            if (cost->partitions_moved > 0)
+            if (cost->method == TT_RECONFIG_CHECKPOINT)
+                tti_training_event(tr, "info",
+                                   "restarted from a checkpoint in %.0f ms: %.0f ms to write it, "
+                                   "%.0f ms for the nodes, %.0f ms for the parameters",
+                                   1e3 * cost->duration_s, 1e3 * cost->checkpoint_s,
+                                   1e3 * cost->restart_s, 1e3 * cost->model_s);
+            else if (cost->partitions_moved > 0)
                 tti_training_event(tr, "info",
                                    "%u of %u partitions changed server while training, in %.0f ms; "
                                    "no worker waited more than "

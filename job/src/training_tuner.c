@@ -2,6 +2,10 @@
 #include "training.h"
 #include <math.h>
 
+// Seconds a restart loses whatever changes, before any was measured: what it takes with a small
+// model.
+static const double RESTART_PRIOR_S = 0.1;
+
 static uint32_t
 workers_of(void *self, const tt_setting *setting)
 {
@@ -135,6 +139,8 @@ tti_training_open_tuner(tti_training *tr, tt_error *err)
         options.prior = warm->prior;
         options.prior_count = warm->prior_count;
     }
+    for (uint32_t c = 0; c < TT_TUNER_CLASSES && spec->method == TT_RECONFIG_CHECKPOINT; c++)
+        options.switch_s_prior[c] = RESTART_PRIOR_S;
     tt_tuner_callbacks callbacks = {tr, on_window, on_proposal, on_event};
     return tt_tuner_open(&tr->job->space, tr->estimator, &options, &callbacks, &tr->tuner, err);
 }
@@ -163,7 +169,8 @@ tti_training_step_tuner(tti_training *tr, tt_error *err)
         tti_training_event(tr, "warning", "setting %u is refused: %s", action.setting_id,
                            err->what);
     } else {
-        tt_tuner_applied(tr->tuner, rt->newest->view->generation, tti_training_now(tr),
+        // A restart has put another runtime in the place of rt.
+        tt_tuner_applied(tr->tuner, tr->rt->newest->view->generation, tti_training_now(tr),
                          tr->iterations);
     }
     return TT_OK;

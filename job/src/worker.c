@@ -305,6 +305,8 @@ tti_worker_iterate(tti_node *node)
     if (!pull(node, keys, need))
         return 1; // stopping: the batch stays prepared
     tti_node_rest(node);
+    if (tt_load_acquire(&rt->discard)) // released in tti_runtime_abandon
+        return 1;
     uint64_t applied = tt_load_relaxed(&rt->applied);
     tti_compute_task task;
     compute(node, slot, &task);

@@ -54,7 +54,7 @@ nobody_waits_long_for_a_moving_partition(void **state)
 }
 
 static const char *const consistencies[] = {"asp", "ssp", "bsp"};
-static const char *const methods[] = {"on_demand", "drain"};
+static const char *const methods[] = {"on_demand", "drain", "checkpoint"};
 
 static void
 random_script(tt_rng *rng, int consistency, int mix, char *out, size_t size)
@@ -114,7 +114,7 @@ run_random_scripts(int mix)
         random_script(&rng, consistency, mix, script, sizeof script);
         const char *const overrides[] = {script, NULL};
         double loss = run_or_fail(text, overrides, &result);
-        if (!(loss > 0 && loss < 0.66) || result.epochs < 2.9 || result.generations < 2)
+        if (!(loss > 0 && loss < 0.66) || result.epochs < 2.9)
             fail_msg("seed %llu: loss %g, %g epochs, %llu generations", (unsigned long long)seed,
                      loss, result.epochs, (unsigned long long)result.generations);
         changes += result.generations - 1;
@@ -123,6 +123,8 @@ run_random_scripts(int mix)
     print_message("%llu jobs, %llu reconfigurations under load, %llu partitions moved\n",
                   (unsigned long long)scripts, (unsigned long long)changes,
                   (unsigned long long)moves);
+    // A job may be over before the machine gives the master its turn; not all of them.
+    assert_true(wanted != NULL || changes > 2 * scripts);
 }
 
 static void

@@ -34,7 +34,7 @@ tt_reconfig_kind(unsigned effect)
 const char *
 tt_reconfig_method_name(tt_reconfig_method method)
 {
-    static const char *const names[] = {"on demand", "drain"};
+    static const char *const names[] = {"on demand", "drain", "checkpoint"};
     _Static_assert(TT_COUNT_OF(names) == TT_RECONFIG_METHODS, "every method has a name");
     return names[method];
 }

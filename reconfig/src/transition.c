@@ -1,6 +1,7 @@
 // Transitions: from publication until the last node has adopted and the last partition has left its
 // old server.
 #include "tt/reconfig.h"
+#include <math.h>
 
 void
 tt_reconfig_begin(tt_reconfig_transition *transition,
@@ -23,7 +24,23 @@ tt_reconfig_begin(tt_reconfig_transition *transition,
                                           .generation = generation,
                                           .partitions_moved = plan->partitions_moved,
                                           .shards_moved = shards_moved,
-                                          .start_s = now_s};
+                                          .start_s = now_s,
+                                          .checkpoint_s = NAN,
+                                          .restart_s = NAN,
+                                          .model_s = NAN,
+                                          .data_s = NAN};
+}
+
+void
+tt_reconfig_restarted(tt_reconfig_transition *transition,
+                      double checkpoint_s,
+                      double model_s,
+                      double data_s)
+{
+    TT_ASSERT(transition->active && transition->cost.method == TT_RECONFIG_CHECKPOINT);
+    transition->cost.checkpoint_s = checkpoint_s;
+    transition->cost.model_s = model_s;
+    transition->cost.data_s = data_s;
 }
 
 void
@@ -63,6 +80,7 @@ tt_reconfig_finished(tt_reconfig_transition *transition,
     cost->bytes_carried = bytes_carried - transition->carried_start;
     cost->bytes_drained = bytes_drained - transition->drained_start;
     cost->longest_wait_s = longest_wait_s;
+    cost->restart_s = cost->duration_s - cost->checkpoint_s - cost->model_s - cost->data_s;
     return 1;
 }
 
@@ -75,7 +93,8 @@ tt_reconfig_lost_s(const tt_reconfig_cost *cost, double seconds_per_iteration_af
 const char *
 tt_reconfig_done_by(const tt_reconfig_cost *cost)
 {
-    return cost->partitions_moved > 0 ? tt_reconfig_method_name(cost->method) : "publish";
+    int moved = cost->partitions_moved > 0 || cost->method == TT_RECONFIG_CHECKPOINT;
+    return moved ? tt_reconfig_method_name(cost->method) : "publish";
 }
 
 void

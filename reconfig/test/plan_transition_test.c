@@ -4,6 +4,7 @@
 #include "tt/reconfig.h"
 
 // cmocka wants setjmp.h before it
+#include <math.h>
 #include <setjmp.h>
 #include <string.h>
 
@@ -167,6 +168,22 @@ the_method_travels_with_what_moves(void **state)
 }
 
 static void
+parts_of_a_restart_add_up(void **state)
+{
+    TT_UNUSED(state);
+    tt_reconfig_plan plan = {.method = TT_RECONFIG_CHECKPOINT};
+    tt_reconfig_transition transition = {0};
+    tt_reconfig_begin(&transition, &plan, 3, 1, 0, 2.5, 0, 0, 0);
+    assert_true(isnan(transition.cost.checkpoint_s));
+    tt_reconfig_restarted(&transition, 0.125, 0.25, 0.0625);
+    assert_false(tt_reconfig_finished(&transition, 3.25, 4, 0, 0, 0));
+    tt_reconfig_adopted(&transition, 0);
+    assert_true(tt_reconfig_finished(&transition, 3.5, 4, 0, 0, 0));
+    assert_true(transition.cost.restart_s == 1 - 0.125 - 0.25 - 0.0625);
+    assert_string_equal(tt_reconfig_done_by(&transition.cost), "checkpoint"); // without moves, too
+}
+
+static void
 costs_are_kept_by_method_and_kind(void **state)
 {
     TT_UNUSED(state);
@@ -236,6 +253,7 @@ main(void)
         cmocka_unit_test(a_setting_alone_moves_nothing),
         cmocka_unit_test(another_split_moves_only_what_it_must),
         cmocka_unit_test(the_method_travels_with_what_moves),
+        cmocka_unit_test(parts_of_a_restart_add_up),
         cmocka_unit_test(costs_are_kept_by_method_and_kind),
         cmocka_unit_test(a_setting_outside_the_space_is_refused),
         cmocka_unit_test(a_transition_ends_when_all_has_arrived),

@@ -286,6 +286,10 @@ moves_array(builder *b)
         put_real(b, o, "last_key_live_seconds", m->last_key_live_s);
         put_integer(b, o, "iterations_during", m->iterations_during);
         put_real(b, o, "longest_wait_seconds", m->longest_wait_s);
+        put_real(b, o, "checkpoint_seconds", m->checkpoint_s);
+        put_real(b, o, "restart_seconds", m->restart_s);
+        put_real(b, o, "model_seconds", m->model_s);
+        put_real(b, o, "data_seconds", m->data_s);
         push(b, array, o);
     }
     return array;

@@ -215,7 +215,11 @@ read_move(tti_report *report, const tt_store_query *row)
                                            .bytes_drained = INT(11),
                                            .last_key_live_s = REAL(12),
                                            .iterations_during = INT(13),
-                                           .longest_wait_s = REAL(14)};
+                                           .longest_wait_s = REAL(14),
+                                           .checkpoint_s = REAL(15),
+                                           .restart_s = REAL(16),
+                                           .model_s = REAL(17),
+                                           .data_s = REAL(18)};
     return status == TT_OK ? push(&report->moves, &move, sizeof move) : status;
 }
 
@@ -441,6 +445,10 @@ add_moves(tti_report *report)
         kind->partitions += TT_MAX(m->partitions_moved, 0);
         kind->bytes += TT_MAX(m->bytes_carried, 0) + TT_MAX(m->bytes_drained, 0);
         kind->lost_s += known(m->lost_s);
+        kind->checkpoint_s += known(m->checkpoint_s);
+        kind->restart_s += known(m->restart_s);
+        kind->model_s += known(m->model_s);
+        kind->data_s += known(m->data_s);
         kind->duration_s += known(m->duration_s);
         kind->longest_duration_s = TT_MAX(kind->longest_duration_s, known(m->duration_s));
         kind->longest_wait_s = TT_MAX(kind->longest_wait_s, known(m->longest_wait_s));

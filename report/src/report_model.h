@@ -28,6 +28,7 @@ typedef struct tti_move_kind {
     const char *kind, *method; // "setting", "model", ...; "on demand", ...
     int64_t count, partitions, bytes;
     double lost_s, duration_s, longest_duration_s, longest_wait_s;
+    double checkpoint_s, restart_s, model_s, data_s; // sums
 } tti_move_kind;
 
 typedef struct tti_event_row {

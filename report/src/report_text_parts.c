@@ -288,6 +288,32 @@ tti_print_decisions(const tti_printer *p)
 // ---- moves
 // ---------------------------------------------------------------------------------------
 
+// Where the time of restarts went, on average.
+static void
+print_restarts(const tti_printer *p)
+{
+    const tti_report *r = p->report;
+    double checkpoint = 0, restart = 0, model = 0, data = 0;
+    int64_t count = 0;
+    for (size_t i = 0; i < r->move_kinds.count; i++) {
+        const tti_move_kind *k = TTI_AT(r->move_kinds, tti_move_kind, i);
+        if (!(k->checkpoint_s > 0))
+            continue;
+        count += k->count;
+        checkpoint += k->checkpoint_s;
+        restart += k->restart_s;
+        model += k->model_s;
+        data += k->data_s;
+    }
+    char a[40], b[40], c[40], d[40];
+    double n = (double)count;
+    if (count > 0)
+        (void)fprintf(
+            p->out, "  a restart: checkpoint %s, nodes %s, parameters %s, place in the data %s\n",
+            tti_format_time(checkpoint / n, a, sizeof a), tti_format_time(restart / n, b, sizeof b),
+            tti_format_time(model / n, c, sizeof c), tti_format_time(data / n, d, sizeof d));
+}
+
 void
 tti_print_moves(const tti_printer *p)
 {
@@ -311,6 +337,7 @@ tti_print_moves(const tti_printer *p)
                       tti_format_time(k->lost_s, lost, sizeof lost),
                       tti_format_time(k->longest_wait_s, wait, sizeof wait), carried);
     }
+    print_restarts(p);
 }
 
 // ---- curve

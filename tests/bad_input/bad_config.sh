@@ -25,11 +25,11 @@ refused 2 'large.yaml: will not read: File too large; a job file is a few kiloby
 refused 2 'none.yaml: cannot open: there is no such file; check the path' run job.yaml none.yaml
 
 # ---- how to reconfigure
-refused 2 "--set reconfig.method=ondemand: reconfig.method must be one of on_demand, drain, not 'ondemand'; did you mean 'on_demand'?
+refused 2 "--set reconfig.method=ondemand: reconfig.method must be one of on_demand, drain, checkpoint, not 'ondemand'; did you mean 'on_demand'?
 1 error, nothing was run." run job.yaml --set reconfig.method=ondemand
 refused 2 "--set reconfig.method=drain: reconfig.method is for driver messages: in place nothing can move; take the line out, or set cluster.driver: messages
 1 error, nothing was run." run job.yaml --set cluster.driver=in_place --set reconfig.method=drain
-refused 2 "--set tuner.script=[{iteration: 5, servers: 2, method: drian}]: method must be one of on_demand, drain, not 'drian'; did you mean 'drain'?
+refused 2 "--set tuner.script=[{iteration: 5, servers: 2, method: drian}]: method must be one of on_demand, drain, checkpoint, not 'drian'; did you mean 'drain'?
 1 error, nothing was run." run job.yaml --set 'tuner.script=[{iteration: 5, servers: 2, method: drian}]'
 
 # ---- YAML

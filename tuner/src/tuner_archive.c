@@ -50,7 +50,9 @@ void
 tt_tuner_save(const tt_tuner *tuner, tt_archive *out)
 {
     tt_tuner image = *tuner;
-    TT_ASSERT(tuner->state == TTI_RUNNING);
+    TT_ASSERT(tuner->state == TTI_RUNNING || tuner->state == TTI_SWITCHING);
+    // A switch may itself begin with a checkpoint: whoever goes on from that has not made it.
+    image.has_pending = tuner->state == TTI_RUNNING && tuner->has_pending;
     tag_space(tuner, out);
     TT_ARCHIVE(out, image);
     tt_archive_field(out, tuner->tried, tuner->tried_count * sizeof *tuner->tried);

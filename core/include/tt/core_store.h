@@ -131,13 +131,16 @@ TT_NODISCARD tt_status tt_store_put_window(tt_store *store,
 typedef struct tt_store_reconfiguration {
     int64_t ordinal, generation, from_setting, to_setting;
     const char *kind;   // what moved: "setting", "data", "model", "data and model"
-    const char *method; // "on demand", "drain", "publish", ...
+    const char *method; // "on demand", "drain", "checkpoint", "publish"
     double start_s, duration_s;
     double lost_s;                                          // training seconds lost
     int64_t partitions_moved, bytes_carried, bytes_drained; // carried by workers, drained behind
     double last_key_live_s; // from start_s to the last key live at its new owner
     int64_t iterations_during;
     double longest_wait_s; // of any worker
+    // Parts of duration_s when everything was restarted from a checkpoint, else NAN: writing it,
+    // nodes and their setting, parameters, position in the data.
+    double checkpoint_s, restart_s, model_s, data_s;
 } tt_store_reconfiguration;
 TT_NODISCARD tt_status tt_store_put_reconfiguration(tt_store *store,
                                                     const tt_store_reconfiguration *row,

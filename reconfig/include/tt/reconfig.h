@@ -19,6 +19,9 @@
 typedef enum tt_reconfig_method {
     TT_RECONFIG_ON_DEMAND, // parameters travel with the workers that touch them, the rest behind
     TT_RECONFIG_DRAIN,     // servers copy them to one another, workers carry nothing
+    // Everything stops: a checkpoint is written, all nodes are started anew and load it. What
+    // systems without relocation do: the baseline of Section VI.
+    TT_RECONFIG_CHECKPOINT,
     TT_RECONFIG_METHODS
 } tt_reconfig_method;
 
@@ -60,7 +63,7 @@ void tt_reconfig_plan_rotate(tt_reconfig_plan *plan, const tt_ps_view *view, uin
 void tt_reconfig_plan_by(tt_reconfig_plan *plan, tt_reconfig_method method);
 // "setting", "data", "model", "data and model".
 const char *tt_reconfig_kind(unsigned effect);
-// "on demand", "drain".
+// "on demand", "drain", "checkpoint".
 const char *tt_reconfig_method_name(tt_reconfig_method method);
 tt_ps_view *tt_reconfig_plan_take_view(tt_reconfig_plan *plan);
 void tt_reconfig_plan_fini(tt_reconfig_plan *plan);
@@ -75,6 +78,9 @@ typedef struct tt_reconfig_cost {
     uint64_t iterations_during;
     uint64_t bytes_carried, bytes_drained; // fetched bytes count as drained
     double longest_wait_s;                 // of a worker on a moving partition
+    // Parts of the duration of a restart, else NAN: checkpoint (CKP), nodes and their setting
+    // (SSR), parameters (MDR), position in the data (TDR).
+    double checkpoint_s, restart_s, model_s, data_s;
 } tt_reconfig_cost;
 
 typedef struct tt_reconfig_transition {
@@ -95,6 +101,12 @@ void tt_reconfig_begin(tt_reconfig_transition *transition,
                        uint64_t iterations,
                        uint64_t bytes_carried,
                        uint64_t bytes_drained);
+// The transition began with a restart, of which these parts are known; what remains of it when it
+// ends is the nodes'.
+void tt_reconfig_restarted(tt_reconfig_transition *transition,
+                           double checkpoint_s,
+                           double model_s,
+                           double data_s);
 // Node has adopted the generation (once or more); a partition has left its old server.
 void tt_reconfig_adopted(tt_reconfig_transition *transition, uint32_t node);
 void tt_reconfig_retired(tt_reconfig_transition *transition, double now_s);
@@ -108,7 +120,7 @@ int tt_reconfig_finished(tt_reconfig_transition *transition,
 // Training seconds lost: duration - iterations done in it x seconds per iteration after it. Not
 // floored.
 double tt_reconfig_lost_s(const tt_reconfig_cost *cost, double seconds_per_iteration_after);
-// What was done in the end: the method's name, or "publish" when nothing had to move.
+// What was done in the end: the method's name, or "publish" when nothing had to move or restart.
 const char *tt_reconfig_done_by(const tt_reconfig_cost *cost);
 
 // What reconfigurations have cost so far, by the method in force and by what moved.

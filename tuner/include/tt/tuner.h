@@ -222,7 +222,8 @@ TT_NODISCARD tt_status tt_tuner_step(tt_tuner *tuner,
                                      tt_tuner_action *action,
                                      tt_error *err);
 
-// All that was learned, for a checkpoint; to be taken between steps, with no switch under way.
+// All that was learned, for a checkpoint; to be taken between steps. A switch under way counts as
+// not made.
 // Loaded into a tuner just opened over the same search space, nodes and model, instead of
 // tt_tuner_begin; then tt_tuner_resume, with the setting that was in force. Memory images: only
 // this build reads them. errors TT_INVALID another space or build: the tuner stays as it was
