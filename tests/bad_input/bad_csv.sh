@@ -51,7 +51,7 @@ csv '1,2,3\n0,3,4\n' 'train.csv: 2 columns are labels; name one column in data.c
 # ---- test data
 test_csv 'y,age\n1,3\n' "test.csv: no column 'city', which the training data has; $same"
 test_csv '1,3\n' "test.csv: 2 columns; the training data has 3; $same"
-test_csv 'y,age,city\n2,3,Oslo\n' 'test.csv:2:1: label 2 does not occur in the training data; train and test with the same labels'
+test_csv 'y,age,city\n2,3,Oslo\n' 'test.csv:2:1: label 2 does not occur in the training data (1 row has it); train and test with the same labels'
 printf 'city,id,y,age\nOslo,7,1,30\nNowhere,8,0,\n' >test.csv # other order, one column more, a new category
 accepted run job.yaml -q --set data.format=csv --set data.train=sound.csv --set data.test.file=test.csv
 

@@ -57,6 +57,12 @@ parts "'part-*'"
 printf '1 3:1\n-1 4:1\n' | gzip | head -c 30 >part-3
 refused_like 2 'part-3: .*' run job.yaml
 
+parts part-1.svm
+printf '+1 1:1\n3 2:1\n' >test-a
+printf '4 1:1\n3 1:1\n' >test-b
+refused 2 'test-a:2:1: label 3 does not occur in the training data (2 rows have it; 1 more with other such labels); train and test with the same labels' \
+    run job.yaml --set 'data.test=[test-a, test-b]'
+
 # ---- CSV: headers and widths
 csv_parts 'y,age,town\n1,3,Rome\n'
 refused 2 "b.csv:1: column 3 is 'town'; in a.csv it is 'city'; $same" run job.yaml

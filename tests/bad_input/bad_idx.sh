@@ -48,6 +48,6 @@ with images labels '--set model.kind=logistic_regression: logistic_regression is
 { idx 60 5 5 && pixels 1500; } >wide
 with images labels 'wide: an item has 25 bytes; expected 16 features; train and test with items of one size' --set data.test.file=wide --set data.test.labels=labels
 { idx 60 && labels 60 5; } >five
-with images labels 'five: byte 11: label 3 does not occur in the training data; train and test with the same labels' --set data.test.file=images --set data.test.labels=five
+with images labels 'five: byte 11: label 3 does not occur in the training data (12 rows have it; 12 more with other such labels); train and test with the same labels' --set data.test.file=images --set data.test.labels=five
 
 finish

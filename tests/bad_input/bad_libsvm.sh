@@ -30,7 +30,8 @@ refused 2 '.: is a directory; expected a data file; name one file in it' run job
 
 # ---- test data (while the training data are sound)
 test_rows '+1 1:0.5 500:1\n-1 2:1\n' 'test.svm:1:10: index 500 is beyond the 20 features; the training data is narrower; raise data.features to this number'
-test_rows '+1 1:0.5\n3 2:1\n' 'test.svm:2:1: label 3 does not occur in the training data; train and test with the same labels'
+test_rows '+1 1:0.5\n3 2:1\n3 1:1\n4 2:1\n-1 2:1\n' 'test.svm:2:1: label 3 does not occur in the training data (2 rows have it; 1 more with other such labels); train and test with the same labels'
+test_rows '+1 1:0.5\n3 2:1\n+1 1:x\n' 'test.svm:2:1: label 3 does not occur in the training data (at least 1 row has it); train and test with the same labels'
 test_rows '+1 1:x\n' "test.svm:1:6: value 'x' is not a number; $number"
 test_rows '' 'test.svm: the file is empty; expected rows of LIBSVM text; check that this is the right file'
 printf '+1 1:0.5\n-1 2:1 500:1\n' >test.svm

@@ -22,8 +22,8 @@ chmod 000 job.yaml
 refused_like 2 'job.yaml: cannot .*: Permission denied.*' run job.yaml
 chmod 644 job.yaml
 chmod 000 train.svm
-refused_like 1 'train.svm: cannot open the data file: Permission denied; make it readable .*' run job.yaml
-refused_like 1 'train.svm: cannot open the data file: Permission denied; make it readable .*' plan job.yaml
+refused_like 2 'train.svm: cannot open the data file: Permission denied; make it readable .*' run job.yaml
+refused_like 2 'train.svm: cannot open the data file: Permission denied; make it readable .*' plan job.yaml
 chmod 644 train.svm
 
 mkdir closed

@@ -25,7 +25,7 @@ refused 2 '--set data.validation=none.svm: data.validation.file is for data in f
 refused 2 'none.svm: cannot open the data file: No such file or directory; check the path; it is relative to the job file' \
     run job.yaml --set data.validation=none.svm
 printf '7 1:1\n' >other.svm
-refused 2 'other.svm:1:1: label 7 does not occur in the training data; train and test with the same labels' \
+refused 2 'other.svm:1:1: label 7 does not occur in the training data (1 row has it); train and test with the same labels' \
     run job.yaml --set data.validation=other.svm
 refused 2 '--set stop.min_delta=0.1: stop.min_delta has no effect without stop.patience; take the line out, or set stop.patience
 1 error, nothing was run.' run job.yaml --set stop.min_delta=0.1

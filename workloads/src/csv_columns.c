@@ -10,6 +10,7 @@ typedef struct planner {
     tt_csv_spec csv;
     struct tt_csv_columns *out;
     tt_error *err;
+    int unlabelled;   // the label's column may be missing
     char *text, *end; // a copy of the first lines; unquoted as it is looked at
     char *rows;       // behind the header
 } planner;
@@ -120,8 +121,67 @@ name_column(void *self, const tti_csv_field *field, uint32_t at)
         memcpy(columns->column[at].name, field->begin, field->size);
 }
 
-static tt_status
-read_first_line(planner *plan)
+static uint32_t
+find_name(const struct tt_csv_columns *columns, const char *name, size_t size)
+{
+    for (uint32_t i = 0; i < columns->count; i++)
+        if (columns->column[i].name != NULL && strlen(columns->column[i].name) == size &&
+            memcmp(columns->column[i].name, name, size) == 0)
+            return i;
+    return UINT32_MAX;
+}
+
+// Whether the first line has every name that the training data go by.
+static int
+has_names(const struct tt_csv_columns *out, const struct tt_csv_columns *like)
+{
+    for (uint32_t i = 0; i < like->count; i++) {
+        const char *name = like->column[i].name;
+        if (like->column[i].kind == TTI_CSV_NUMERIC || like->column[i].kind == TTI_CSV_CATEGORICAL)
+            if (name == NULL || find_name(out, name, strlen(name)) == UINT32_MAX)
+                return 0;
+    }
+    return like->header;
+}
+
+// A line without a number. Where the label's column is missing and all others hold words, rows
+// have no number either; then there is a header when there was one in training.
+static int
+looks_like_header(const planner *plan, uint32_t numbers)
+{
+    const struct tt_csv_columns *like = plan->spec->like != NULL ? plan->spec->like->columns : NULL;
+    if (like != NULL && has_names(plan->out, like))
+        return 1;
+    return numbers == 0 && (like == NULL || like->header || like->numeric_count > 0 ||
+                            like->count == plan->out->count);
+}
+
+static void
+forget_names(struct tt_csv_columns *columns)
+{
+    for (uint32_t i = 0; i < columns->count; i++) {
+        tt_mem_free(columns->column[i].name);
+        columns->column[i].name = NULL;
+    }
+}
+
+// Names the columns by the first line, of which `line` is a copy, if that is a header.
+static void
+name_columns(planner *plan, char *line, uint32_t numbers)
+{
+    struct tt_csv_columns *out = plan->out;
+    int given = plan->csv.header == TT_CSV_HEADER_YES;
+    int named = plan->spec->like != NULL && plan->spec->like->columns->header;
+    if (given || (plan->csv.header == TT_CSV_HEADER_AUTO && (named || numbers == 0))) {
+        (void)for_fields(plan, line, out->count, name_column, out);
+        out->header = given || looks_like_header(plan, numbers);
+    }
+    if (!out->header)
+        forget_names(out);
+}
+
+static void
+choose_delimiter(planner *plan)
 {
     struct tt_csv_columns *out = plan->out;
     out->delimiter = plan->csv.delimiter;
@@ -129,15 +189,16 @@ read_first_line(planner *plan)
         out->delimiter = plan->spec->like->columns->delimiter;
     if (out->delimiter == 0)
         out->delimiter = tti_csv_guess_delimiter(plan->text);
-    size_t size = (size_t)((char *)memchr(plan->text, '\n', (size_t)(plan->end - plan->text)) + 1 -
-                           plan->text);
-    char *line = tt_mem_zalloc(size + TTI_TEXT_PADDING, 1); // counted first, then named
-    if (line == NULL)
-        return no_memory(plan);
-    memcpy(line, plan->text, size);
+}
+
+// `line` has room for the first line, whose fields are unquoted as they are looked at.
+static tt_status
+look_at_first_line(planner *plan, char *line, size_t size)
+{
+    struct tt_csv_columns *out = plan->out;
     uint32_t seen[2] = {0};
+    memcpy(line, plan->text, size);
     char *next = for_fields(plan, line, COLUMNS_MAX + 1, count_field, seen);
-    tt_mem_free(line);
     char place[TTI_PLACE_SIZE];
     tti_place(place, plan->spec->path, "1");
     if (next == NULL || seen[0] > COLUMNS_MAX)
@@ -145,7 +206,7 @@ read_first_line(planner *plan)
                             next == NULL ? "a quoted field does not end on its line"
                                          : "more than %d columns",
                             COLUMNS_MAX);
-    if (seen[0] < 2)
+    if (seen[0] < 2 && !plan->unlabelled)
         return tt_error_set(plan->err, TT_SYNTAX, place,
                             "set data.csv.delimiter if the file has another one",
                             "one field only; expected several, separated by tabs, commas, "
@@ -154,12 +215,24 @@ read_first_line(planner *plan)
     out->column = tt_mem_zalloc(out->count, sizeof *out->column);
     if (out->column == NULL)
         return no_memory(plan);
-    out->header = plan->csv.header == TT_CSV_HEADER_YES ||
-                  (plan->csv.header == TT_CSV_HEADER_AUTO && seen[1] == 0);
-    plan->rows = plan->text;
-    if (out->header)
-        plan->rows = for_fields(plan, plan->text, out->count, name_column, out);
+    memcpy(line, plan->text, size);
+    name_columns(plan, line, seen[1]);
+    plan->rows = plan->text + (out->header ? size : 0);
     return TT_OK;
+}
+
+static tt_status
+read_first_line(planner *plan)
+{
+    choose_delimiter(plan);
+    size_t size = (size_t)((char *)memchr(plan->text, '\n', (size_t)(plan->end - plan->text)) + 1 -
+                           plan->text);
+    char *line = tt_mem_zalloc(size + TTI_TEXT_PADDING, 1);
+    if (line == NULL)
+        return no_memory(plan);
+    tt_status status = look_at_first_line(plan, line, size);
+    tt_mem_free(line);
+    return status;
 }
 
 // ---- naming columns ---------------------------------------------------------------------------
@@ -179,16 +252,6 @@ no_column(const planner *plan, const char *key, const char *item, int size)
         (void)snprintf(advice + used, sizeof advice - used, " and no names without a header");
     return tt_error_set(plan->err, TT_INVALID, plan->spec->path, advice, "no column '%.*s' (%s)",
                         size, item, key);
-}
-
-static uint32_t
-find_name(const struct tt_csv_columns *columns, const char *name, size_t size)
-{
-    for (uint32_t i = 0; i < columns->count; i++)
-        if (columns->column[i].name != NULL && strlen(columns->column[i].name) == size &&
-            memcmp(columns->column[i].name, name, size) == 0)
-            return i;
-    return UINT32_MAX;
 }
 
 // "7" or "2-14": columns from 1; 0: it is neither.
@@ -314,6 +377,49 @@ plan_training(planner *plan)
 
 // ---- test data --------------------------------------------------------------------------------
 
+// The column of training that this one is, told by number: without its label, the columns behind it
+// move up.
+static uint32_t
+by_number(const planner *plan, uint32_t column)
+{
+    const struct tt_csv_columns *like = plan->spec->like->columns;
+    if (plan->out->count == like->count)
+        return column;
+    for (uint32_t i = 0; i < column; i++)
+        if (like->column[i].kind == TTI_CSV_LABEL)
+            return column - 1;
+    return column;
+}
+
+static tt_status
+check_count(const planner *plan)
+{
+    uint32_t count = plan->out->count, expected = plan->spec->like->columns->count;
+    if (count == expected || (plan->unlabelled && count + 1 == expected))
+        return TT_OK;
+    char without[64] = "";
+    if (plan->unlabelled)
+        (void)snprintf(without, sizeof without, ", or %u without the label", expected - 1);
+    return tt_error_set(plan->err, TT_INVALID, plan->spec->path,
+                        "write the same columns in both files",
+                        "%u columns; the training data has %u%s", count, expected, without);
+}
+
+// Columns by name that training does not know at all.
+static void
+list_unknown(struct tt_csv_columns *out, const struct tt_csv_columns *like)
+{
+    size_t used = 0;
+    for (uint32_t i = 0; i < out->count; i++) {
+        const char *name = out->column[i].name != NULL ? out->column[i].name : "";
+        if (out->column[i].seed != 0 || find_name(like, name, strlen(name)) != UINT32_MAX)
+            continue;
+        int n = snprintf(out->unknown_names + used, sizeof out->unknown_names - used, "%s%s",
+                         out->unknown_count++ > 0 ? ", " : "", name);
+        used = TT_MIN(used + (size_t)n, sizeof out->unknown_names - 1);
+    }
+}
+
 // As in training, column by column: by name where both files have a header, else by number.
 static tt_status
 plan_test(planner *plan)
@@ -321,16 +427,15 @@ plan_test(planner *plan)
     struct tt_csv_columns *out = plan->out;
     const struct tt_csv_columns *like = plan->spec->like->columns;
     int by_name = out->header && like->header;
-    if (!by_name && out->count != like->count)
-        return tt_error_set(plan->err, TT_INVALID, plan->spec->path,
-                            "write the same columns in both files",
-                            "%u columns; the training data has %u", out->count, like->count);
+    if (!by_name)
+        TT_TRY(check_count(plan));
     for (uint32_t i = 0; i < like->count; i++) {
         const tti_csv_column *column = &like->column[i];
-        if (column->kind == TTI_CSV_IGNORED)
+        int is_label = column->kind == TTI_CSV_LABEL;
+        if (column->kind == TTI_CSV_IGNORED || (is_label && plan->unlabelled))
             continue;
         const char *name = column->name != NULL ? column->name : "";
-        uint32_t at = by_name ? find_name(out, name, strlen(name)) : i;
+        uint32_t at = by_name ? find_name(out, name, strlen(name)) : by_number(plan, i);
         if (at == UINT32_MAX)
             return tt_error_set(plan->err, TT_INVALID, plan->spec->path,
                                 "write the same columns in both files",
@@ -339,6 +444,8 @@ plan_test(planner *plan)
         out->column[at].feature = column->feature;
         out->column[at].seed = column->seed;
     }
+    if (by_name)
+        list_unknown(out, like);
     out->log_numeric = like->log_numeric;
     out->numeric_count = like->numeric_count;
     out->hash_bits = like->hash_bits;
@@ -352,7 +459,7 @@ tti_csv_columns_plan(const tt_data_spec *spec,
                      struct tt_csv_columns *out,
                      tt_error *err)
 {
-    planner plan = {.spec = spec, .out = out, .err = err};
+    planner plan = {.spec = spec, .out = out, .err = err, .unlabelled = block->unlabelled};
     if (spec->csv != NULL)
         plan.csv = *spec->csv;
     if (spec->like != NULL && spec->like->columns == NULL)
@@ -414,7 +521,7 @@ tti_csv_columns_check(const tt_data_spec *spec,
 {
     tt_data_spec here = *spec;
     struct tt_csv_columns columns = {0};
-    planner plan = {.spec = &here, .out = &columns, .err = err};
+    planner plan = {.spec = &here, .out = &columns, .err = err, .unlabelled = block->unlabelled};
     here.path = path;
     if (spec->csv != NULL)
         plan.csv = *spec->csv;
@@ -427,4 +534,42 @@ tti_csv_columns_check(const tt_data_spec *spec,
     tt_mem_free(plan.text);
     free_columns(&columns);
     return status;
+}
+
+// ---- a saved layout ---------------------------------------------------------------------------
+
+static tt_status
+copy_names(planner *plan, const tt_csv_layout *layout)
+{
+    for (uint32_t i = 0; layout->names != NULL && i < layout->column_count; i++) {
+        tti_csv_field field = {.begin = (char *)(uintptr_t)layout->names[i],
+                               .size = strlen(layout->names[i])};
+        name_column(plan->out, &field, i);
+        if (plan->out->column[i].name == NULL)
+            return no_memory(plan);
+    }
+    return TT_OK;
+}
+
+tt_status
+tti_csv_columns_restore(const tt_csv_layout *layout,
+                        const char *where,
+                        struct tt_csv_columns *out,
+                        tt_error *err)
+{
+    tt_data_spec spec = {.path = where};
+    planner plan = {.spec = &spec, .csv = layout->spec, .out = out, .err = err};
+    if (layout->column_count < 2 || layout->column_count > COLUMNS_MAX ||
+        layout->spec.hash_bits < 1 || layout->spec.hash_bits > TT_CSV_HASH_BITS_MAX ||
+        layout->spec.delimiter == 0 || layout->spec.numeric == NULL ||
+        layout->spec.categorical == NULL)
+        return tt_error_set(err, TT_INVALID, where, NULL, "the columns of the data are not whole");
+    out->count = layout->column_count;
+    out->delimiter = layout->spec.delimiter;
+    out->header = layout->names != NULL;
+    out->column = tt_mem_zalloc(out->count, sizeof *out->column);
+    if (out->column == NULL)
+        return no_memory(&plan);
+    TT_TRY(plan_training(&plan)); // by number: there are no names yet
+    return copy_names(&plan, layout);
 }

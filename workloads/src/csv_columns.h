@@ -25,6 +25,9 @@ struct tt_csv_columns {
     int header, log_numeric;
     uint32_t numeric_count, hash_bits;
     uint32_t width; // features
+    // test data by name: columns that the training data have not, and the first names of them
+    uint32_t unknown_count;
+    char unknown_names[120];
 };
 
 typedef struct tti_csv_field {
@@ -56,6 +59,11 @@ TT_NODISCARD tt_status tti_csv_columns_check(const tt_data_spec *spec,
                                              const tti_text_block *block,
                                              const struct tt_csv_columns *planned,
                                              tt_error *err);
+// What tt_csv_layout_of told, back again. Close it on failure too.
+TT_NODISCARD tt_status tti_csv_columns_restore(const tt_csv_layout *layout,
+                                               const char *where,
+                                               struct tt_csv_columns *out,
+                                               tt_error *err);
 // Parses a block; its `format` is a struct tt_csv_columns.
 void tti_csv_parse(tti_text_block *block);
 

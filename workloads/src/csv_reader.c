@@ -41,7 +41,10 @@ appended(void *self, const tti_text_block *block, tt_error *err)
 }
 
 tt_status
-tti_csv_open(const tt_data_spec *spec, tt_dataset *out, tt_error *err)
+tti_csv_read(const tt_data_spec *spec,
+             const tti_text_consumer *consumer,
+             tt_dataset *out,
+             tt_error *err)
 {
     static const tti_text_format format = {
         .what = "CSV text",
@@ -53,7 +56,8 @@ tti_csv_open(const tt_data_spec *spec, tt_dataset *out, tt_error *err)
         .tokens = 1,
     };
     csv_job self = {.spec = spec, .out = out};
-    tti_text_job job = {.format = &format, .self = &self, .spec = spec, .out = out};
+    tti_text_job job = {
+        .format = &format, .self = &self, .spec = spec, .consumer = consumer, .out = out};
     tt_status status = tti_text_read(&job, err);
     if (status == TT_OK && self.categories != NULL) {
         out->category_count = tti_category_set_count(self.categories);
@@ -61,4 +65,10 @@ tti_csv_open(const tt_data_spec *spec, tt_dataset *out, tt_error *err)
     }
     tti_category_set_close(self.categories);
     return status;
+}
+
+tt_status
+tti_csv_open(const tt_data_spec *spec, tt_dataset *out, tt_error *err)
+{
+    return tti_csv_read(spec, NULL, out, err);
 }

@@ -34,6 +34,17 @@ void tti_place(char place[TTI_PLACE_SIZE], const char *path, const char *suffix_
 // "first" or "first and 3 more files": what is wrong with all files together.
 void tti_place_of_all(char place[TTI_PLACE_SIZE], const char *const *paths, size_t path_count);
 
+// A label of test data that the training data have not: the first one, and how often.
+typedef struct tti_unknown_label {
+    char place[TTI_PLACE_SIZE]; // of the first row that has it; "": there is none
+    double label;
+    uint64_t rows, other_rows; // with this label, with other such labels
+} tti_unknown_label;
+// `rows` more rows have such a label; place and label of the first are set by then.
+void tti_unknown_label_add(tti_unknown_label *unknown, double label, uint64_t rows);
+// cut_short: not all rows were read.
+tt_status tti_unknown_label_report(const tti_unknown_label *unknown, int cut_short, tt_error *err);
+
 // Class index of a label in an ascending table, or -1. [any]
 int tti_class_of(const tt_dataset *classes, double label);
 

@@ -36,13 +36,19 @@ static const struct {
     {"lz4", "unpack it (lz4 -d) or pack it as .zst, .xz or .gz", {0x04, 0x22, 0x4d, 0x18}, 4},
 };
 
+const char tt_data_standard_input[] = "standard input";
+
 static tt_status
 open_file(tti_source *source, tt_error *err)
 {
-    source->fd = open(source->path, O_RDONLY | O_CLOEXEC);
+    if (source->path == tt_data_standard_input)
+        source->fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    else
+        source->fd = open(source->path, O_RDONLY | O_CLOEXEC);
     if (source->fd < 0) {
-        int missing = errno == ENOENT || errno == ENOTDIR;
-        return tt_error_set(err, missing ? TT_NOTFOUND : TT_IO, source->path,
+        int missing = errno == ENOENT || errno == ENOTDIR, denied = errno == EACCES;
+        tt_status status = missing ? TT_NOTFOUND : denied ? TT_INVALID : TT_IO;
+        return tt_error_set(err, status, source->path,
                             missing ? "check the path; it is relative to the job file"
                                     : "make it readable for the user who runs the job",
                             "cannot open the data file: %s", tt_errno_text(errno));

@@ -135,6 +135,26 @@ tti_place_of_all(char place[TTI_PLACE_SIZE], const char *const *paths, size_t pa
         (void)snprintf(place, TTI_PLACE_SIZE, "%s", paths[0]);
 }
 
+void
+tti_unknown_label_add(tti_unknown_label *unknown, double label, uint64_t rows)
+{
+    *(unknown->label == label ? &unknown->rows : &unknown->other_rows) += rows;
+}
+
+tt_status
+tti_unknown_label_report(const tti_unknown_label *unknown, int cut_short, tt_error *err)
+{
+    char others[64] = "";
+    if (unknown->other_rows > 0)
+        (void)snprintf(others, sizeof others, "; %llu more with other such labels",
+                       (unsigned long long)unknown->other_rows);
+    return tt_error_set(err, TT_INVALID, unknown->place, "train and test with the same labels",
+                        "label %.9g does not occur in the training data (%s%llu %s it%s)",
+                        unknown->label, cut_short ? "at least " : "",
+                        (unsigned long long)unknown->rows,
+                        unknown->rows == 1 ? "row has" : "rows have", others);
+}
+
 int
 tti_class_of(const tt_dataset *classes, double label)
 {

@@ -1,6 +1,7 @@
 // IDX files (the format of MNIST: big-endian header, then bytes) -> dense data set of bytes.
 #include "data_internal.h"
 #include "data_source.h"
+#include "idx_stream.h"
 #include <string.h>
 
 enum { IDX_UBYTE = 0x08, DIMENSIONS_MAX = 8, READ_STEP_BYTES = 1 << 22 };
@@ -21,6 +22,12 @@ struct idx_file {
     tt_error *err;
 };
 
+static void
+place_at(const struct idx_file *file, uint64_t offset, char place[TTI_PLACE_SIZE])
+{
+    tti_place(place, file->path, " byte %llu", (unsigned long long)offset);
+}
+
 static tt_status
 fail_at(const struct idx_file *file,
         uint64_t offset,
@@ -29,7 +36,7 @@ fail_at(const struct idx_file *file,
         const char *what)
 {
     char place[TTI_PLACE_SIZE];
-    tti_place(place, file->path, " byte %llu", (unsigned long long)offset);
+    place_at(file, offset, place);
     return tt_error_set(file->err, status, place, advice, "%s", what);
 }
 
@@ -100,6 +107,33 @@ read_header(struct idx_file *file, const char *expected, int is_labels)
     return read_dimensions(file);
 }
 
+static tt_status
+ends_early(const struct idx_file *file, uint64_t used)
+{
+    const struct idx_header *header = &file->header;
+    const uint64_t total = header->item_count * header->item_bytes;
+    char what[160];
+    (void)snprintf(what, sizeof what,
+                   "the file ends here; its header says %llu items of %llu bytes, %llu bytes",
+                   (unsigned long long)header->item_count, (unsigned long long)header->item_bytes,
+                   (unsigned long long)(header->header_bytes + total));
+    return fail_at(file, header->header_bytes + used, TT_SYNTAX, "fetch the file again", what);
+}
+
+static tt_status
+check_end(const struct idx_file *file)
+{
+    const struct idx_header *header = &file->header;
+    unsigned char extra;
+    size_t got;
+    TT_TRY(tti_source_read(file->source, &extra, 1, &got, file->err));
+    if (got == 0)
+        return TT_OK;
+    return fail_at(file, header->header_bytes + header->item_count * header->item_bytes, TT_SYNTAX,
+                   "check that the file was not joined with another",
+                   "bytes follow the last item that the header announces");
+}
+
 // Reads the items. Memory grows with what is there, not with what the header claims.
 static tt_status
 read_items(struct idx_file *file)
@@ -119,23 +153,23 @@ read_items(struct idx_file *file)
         TT_TRY(tti_source_read(file->source, file->bytes + file->used + used, room - used, &got,
                                file->err));
         used += got;
-        if (used == room)
-            continue;
-        char what[160];
-        (void)snprintf(what, sizeof what,
-                       "the file ends here; its header says %llu items of %llu bytes, %zu bytes",
-                       (unsigned long long)header->item_count,
-                       (unsigned long long)header->item_bytes, header->header_bytes + total);
-        return fail_at(file, header->header_bytes + used, TT_SYNTAX, "fetch the file again", what);
+        if (used < room)
+            return ends_early(file, used);
     }
-    unsigned char extra;
-    size_t got;
-    TT_TRY(tti_source_read(file->source, &extra, 1, &got, file->err));
-    if (got > 0)
-        return fail_at(file, header->header_bytes + total, TT_SYNTAX,
-                       "check that the file was not joined with another",
-                       "bytes follow the last item that the header announces");
-    return TT_OK;
+    return check_end(file);
+}
+
+// Damage of a compressed file comes before what was made of it.
+static tt_status
+verify(const struct idx_file *file, tt_status status)
+{
+    tt_error damage;
+    if (status == TT_OK || status == TT_NOMEM || file->source == NULL ||
+        tti_source_verify(file->source, &damage) != TT_CORRUPT)
+        return status;
+    if (file->err != NULL)
+        *file->err = damage;
+    return TT_CORRUPT;
 }
 
 static tt_status
@@ -146,13 +180,7 @@ read_idx(struct idx_file *file, const char *expected, int is_labels)
         status = read_header(file, expected, is_labels);
     if (status == TT_OK)
         status = read_items(file);
-    tt_error damage;
-    if (status != TT_OK && status != TT_NOMEM && file->source != NULL &&
-        tti_source_verify(file->source, &damage) == TT_CORRUPT) {
-        status = TT_CORRUPT;
-        if (file->err != NULL)
-            *file->err = damage;
-    }
+    status = verify(file, status);
     tti_source_close(file->source);
     file->source = NULL;
     return status;
@@ -187,9 +215,9 @@ set_labels(const struct idx_file *labels, const tt_data_spec *spec, tt_dataset *
     } else {
         TT_TRY(find_classes(labels, place, out));
     }
-    uint16_t class_of[256];
+    uint16_t class_of[256]; // read_pairs has refused labels that have none
     for (int label = 0; label < 256; label++)
-        class_of[label] = (uint16_t)TT_MAX(tti_class_of(out, label), 0); // checked: check_labels
+        class_of[label] = (uint16_t)TT_MAX(tti_class_of(out, label), 0);
     out->label = tt_mem_alloc(out->row_count * sizeof *out->label);
     if (out->label == NULL)
         return tt_error_set(labels->err, TT_NOMEM, place, NULL, "no memory for the labels");
@@ -198,20 +226,22 @@ set_labels(const struct idx_file *labels, const tt_data_spec *spec, tt_dataset *
     return TT_OK;
 }
 
-// Labels of this file that the training data has not.
-static tt_status
-check_labels(const struct idx_file *labels, const tt_dataset *like)
+// Labels of this file that the training data have not.
+static void
+count_unknown_labels(const struct idx_file *labels,
+                     const tt_dataset *like,
+                     tti_unknown_label *unknown)
 {
-    for (uint64_t item = 0; like != NULL && item < labels->header.item_count; item++) {
+    for (uint64_t item = 0; item < labels->header.item_count; item++) {
         uint8_t label = labels->bytes[labels->used + item];
         if (tti_class_of(like, label) >= 0)
             continue;
-        char what[96];
-        (void)snprintf(what, sizeof what, "label %u does not occur in the training data", label);
-        return fail_at(labels, labels->header.header_bytes + item, TT_INVALID,
-                       "train and test with the same labels", what);
+        if (unknown->place[0] == '\0') {
+            place_at(labels, labels->header.header_bytes + item, unknown->place);
+            unknown->label = label;
+        }
+        tti_unknown_label_add(unknown, label, 1);
     }
-    return TT_OK;
 }
 
 static tt_status
@@ -247,26 +277,47 @@ check_counts(const struct idx_file *images, const struct idx_file *labels)
         (unsigned long long)images->header.item_count, images->path);
 }
 
+static const char images_expected[] = "0x00000803 (images) or another 0x000008nn";
+
 // One file of items and its labels, behind those before them.
 static tt_status
 read_pair(const tt_data_spec *spec,
           size_t pair,
           struct idx_file *images,
           struct idx_file *labels,
+          tti_unknown_label *unknown,
           tt_dataset *out)
 {
     images->path = spec->paths[pair];
     labels->path = spec->label_paths[pair];
-    TT_TRY(read_idx(images, "0x00000803 (images) or another 0x000008nn", 0));
+    TT_TRY(read_idx(images, images_expected, 0));
     TT_TRY(check_width(images, spec, out));
     TT_TRY(read_idx(labels, "0x00000801 (labels)", 1));
     TT_TRY(check_counts(images, labels));
-    TT_TRY(check_labels(labels, spec->like));
+    if (spec->like != NULL)
+        count_unknown_labels(labels, spec->like, unknown);
     out->row_count += images->header.item_count;
     out->feature_count = (uint32_t)images->header.item_bytes;
     images->used += images->header.item_count * images->header.item_bytes;
     labels->used += labels->header.item_count;
     return TT_OK;
+}
+
+// All pairs in order.
+static tt_status
+read_pairs(const tt_data_spec *spec,
+           struct idx_file *images,
+           struct idx_file *labels,
+           tt_dataset *out,
+           tt_error *err)
+{
+    tti_unknown_label unknown = {0};
+    tt_status status = TT_OK;
+    for (size_t pair = 0; status == TT_OK && pair < spec->path_count; pair++)
+        status = read_pair(spec, pair, images, labels, &unknown, out);
+    if (unknown.place[0] != '\0') // before what ended the reading
+        return tti_unknown_label_report(&unknown, status != TT_OK, err);
+    return status;
 }
 
 tt_status
@@ -280,9 +331,7 @@ tti_idx_open(const tt_data_spec *spec, tt_dataset *out, tt_error *err)
             err, TT_INVALID, spec->path, "name as many files of labels, in the same order",
             "%zu files of items and %zu files of labels", spec->path_count, spec->label_path_count);
     struct idx_file images = {.err = err}, labels = {.err = err};
-    tt_status status = TT_OK;
-    for (size_t pair = 0; status == TT_OK && pair < spec->path_count; pair++)
-        status = read_pair(spec, pair, &images, &labels, out);
+    tt_status status = read_pairs(spec, &images, &labels, out, err);
     if (status == TT_OK) {
         out->layout = TT_DATA_DENSE_U8;
         out->nonzero_count = out->row_count * out->feature_count;
@@ -294,4 +343,67 @@ tti_idx_open(const tt_data_spec *spec, tt_dataset *out, tt_error *err)
     tt_mem_free(images.bytes);
     tt_mem_free(labels.bytes);
     return status;
+}
+
+// ---- item by item -----------------------------------------------------------------------------
+
+struct tti_idx_stream {
+    struct idx_file file;
+    uint64_t items_read;
+};
+
+tt_status
+tti_idx_stream_open(const char *path, const tt_dataset *like, tti_idx_stream **out, tt_error *err)
+{
+    *out = NULL;
+    tti_idx_stream *stream = tt_mem_zalloc(1, sizeof *stream);
+    if (stream == NULL)
+        return tt_error_set(err, TT_NOMEM, path, NULL, "no memory to read the file");
+    const tt_data_spec spec = {.like = like};
+    const tt_dataset nothing = {0};
+    stream->file = (struct idx_file){.path = path, .err = err};
+    tt_status status = tti_source_open(path, &stream->file.source, err);
+    if (status == TT_OK)
+        status = verify(&stream->file, read_header(&stream->file, images_expected, 0));
+    if (status == TT_OK)
+        status = check_width(&stream->file, &spec, &nothing);
+    if (status != TT_OK) {
+        tti_idx_stream_close(stream);
+        return status;
+    }
+    *out = stream;
+    return TT_OK;
+}
+
+uint32_t
+tti_idx_stream_width(const tti_idx_stream *stream)
+{
+    return (uint32_t)stream->file.header.item_bytes;
+}
+
+tt_status
+tti_idx_stream_read(tti_idx_stream *stream, uint8_t *items, size_t max, size_t *got, tt_error *err)
+{
+    struct idx_file *file = &stream->file;
+    const size_t width = tti_idx_stream_width(stream);
+    uint64_t left = file->header.item_count - stream->items_read;
+    size_t wanted = (size_t)TT_MIN(left, (uint64_t)max), bytes = 0;
+    file->err = err;
+    tt_status status = tti_source_read(file->source, items, wanted * width, &bytes, err);
+    *got = bytes / width;
+    if (status == TT_OK && *got < wanted)
+        status = ends_early(file, stream->items_read * width + bytes);
+    stream->items_read += *got;
+    if (status == TT_OK && wanted < max)
+        status = check_end(file);
+    return verify(file, status);
+}
+
+void
+tti_idx_stream_close(tti_idx_stream *stream)
+{
+    if (stream == NULL)
+        return;
+    tti_source_close(stream->file.source);
+    tt_mem_free(stream);
 }

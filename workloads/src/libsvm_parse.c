@@ -28,7 +28,7 @@ fail_index(tti_text_block *block, const char *at, uint64_t index, uint32_t last)
 {
     if (index == 0)
         return tti_text_fail(block, at, TT_RANGE, "indices start at 1 (LIBSVM format)", "index 0");
-    if (index > block->index_limit) {
+    if (index > block->index_limit && !(block->ignore_unknown && index <= TTI_FEATURES_MAX)) {
         if (block->limit_advice != NULL)
             return tti_text_fail(block, at, TT_RANGE, block->limit_advice,
                                  "index %llu is beyond the %u features", (unsigned long long)index,
@@ -69,6 +69,8 @@ static COLD const char *
 parse_label_slowly(tti_text_block *block, const char *p, double *label)
 {
     const char *end = tti_number_parse(p, label);
+    if (end > p && *end == ':' && block->unlabelled)
+        return p; // an index already
     if (end > p && *end == ':')
         return tti_text_fail(block, p, TT_SYNTAX,
                              "begin the line with the label of the row (LIBSVM format)",
@@ -169,6 +171,42 @@ parse_index(tti_text_block *block, const char **start, uint64_t *index)
     return LIKELY(*p == ':') ? p : fail_entry(block, *start);
 }
 
+static void
+end_row(tti_text_block *block, size_t count, uint32_t last)
+{
+    block->row_length[block->row_count] = (uint32_t)count;
+    block->entry_count += count;
+    block->width = TT_MAX(block->width, last);
+}
+
+// The index at p is too small, or beyond the features there are. So are all that follow it in the
+// row, for indices increase: where such features do not count, the row ends before p with `count`
+// entries, and the rest is only looked at.
+static COLD const char *
+end_row_early(tti_text_block *block, const char *p, uint64_t parsed, uint32_t last, size_t count)
+{
+    if (!block->ignore_unknown || parsed <= last)
+        return fail_index(block, p, parsed, last);
+    const uint32_t width = last;
+    uint64_t unknown = 0;
+    for (const char *colon; (colon = parse_index(block, &p, &parsed)) != NULL;) {
+        float value;
+        if (parsed <= last || parsed > TTI_FEATURES_MAX)
+            return fail_index(block, p, parsed, last);
+        last = (uint32_t)parsed;
+        p = parse_value(block, colon + 1, &value);
+        if (p == NULL)
+            return NULL;
+        unknown++;
+    }
+    if (block->problem.status != TT_OK)
+        return NULL;
+    block->unknown_entries += unknown;
+    block->unknown_rows++;
+    end_row(block, count, width);
+    return p;
+}
+
 // Entries up to the end of the row, at whose newline, comment or carriage return it returns.
 static const char *
 parse_entries(tti_text_block *block, const char *p)
@@ -182,7 +220,7 @@ parse_entries(tti_text_block *block, const char *p)
         if (colon == NULL)
             break;
         if (UNLIKELY(parsed <= last || parsed > limit))
-            return fail_index(block, p, parsed, last);
+            return end_row_early(block, p, parsed, last, (size_t)(index - first));
         last = (uint32_t)parsed;
         p = parse_value(block, colon + 1, value);
         if (p == NULL)
@@ -195,10 +233,7 @@ parse_entries(tti_text_block *block, const char *p)
     }
     if (block->problem.status != TT_OK)
         return NULL;
-    size_t count = (size_t)(index - first);
-    block->row_length[block->row_count] = (uint32_t)count;
-    block->entry_count += count;
-    block->width = TT_MAX(block->width, last);
+    end_row(block, (size_t)(index - first), last);
     return p;
 }
 

@@ -54,9 +54,8 @@ score_rows(evaluator *e, uint64_t first, size_t n)
     tti_model_add_bias(plan->model, plan->params, plan->model->rows - 1, e->scores, n);
 }
 
-// The class with the highest score; binary: class 1 from a positive score on.
-static size_t
-predict(const float *scores, size_t width)
+size_t
+tti_model_choose(const float *scores, size_t width)
 {
     if (width == 1)
         return scores[0] > 0;
@@ -80,7 +79,7 @@ evaluate_chunk(evaluator *e, uint64_t chunk)
     for (size_t i = 0; i < n; i++) {
         e->label[i] = plan->class_of[plan->data->label[first + i]];
         e->sign[i] = e->label[i] != 0 ? 1.0F : -1.0F;
-        sums.correct += predict(e->scores + i * width, width) == e->label[i];
+        sums.correct += tti_model_choose(e->scores + i * width, width) == e->label[i];
     }
     if (plan->score != NULL)
         for (size_t i = 0; i < n; i++) {

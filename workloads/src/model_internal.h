@@ -64,4 +64,7 @@ struct tt_model_scratch {
 void tti_model_add_bias(
     const tt_model *model, const float *params, uint32_t bias_row, float *scores, size_t n);
 
+// The class with the highest score; binary: class 1 where the score is positive.
+size_t tti_model_choose(const float *scores, size_t width);
+
 #endif

@@ -103,7 +103,7 @@ check_config(const tt_model_config *config,
              const tt_dataset *train,
              tt_error *err)
 {
-    if (train->row_count == 0 || train->feature_count == 0)
+    if ((train->row_count == 0 && !config->trained) || train->feature_count == 0)
         return tt_error_set(err, TT_INVALID, "model", "check the data",
                             "the training data are empty");
     if (!(config->l2 >= 0) || !isfinite(config->l2))
@@ -120,7 +120,7 @@ static int
 choose_keyed(const tt_model_config *config, const tt_model *model)
 {
     const tt_dataset *train = model->train;
-    if (config->pull != TT_MODEL_PULL_AUTO || train->layout != TT_DATA_SPARSE)
+    if (config->pull != TT_MODEL_PULL_AUTO || train->layout != TT_DATA_SPARSE || config->trained)
         return config->pull == TT_MODEL_PULL_KEYED;
     const double batch = config->batch_hint > 0 ? config->batch_hint : 64;
     const double touched = batch * (double)train->nonzero_count / (double)train->row_count;

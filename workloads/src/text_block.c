@@ -53,6 +53,7 @@ tti_text_block_reset(tti_text_block *block)
     block->row_count = block->entry_count = block->token_count = 0;
     block->line_count = 0;
     block->width = block->label_count = 0;
+    block->unknown_entries = block->unknown_rows = 0;
     block->all_ones = 1;
     block->problem.status = TT_OK;
 }
@@ -136,6 +137,8 @@ add_label(tti_text_block *block, const char *at, double label)
 uint32_t
 tti_text_label(tti_text_block *block, const char *at, double label)
 {
+    if (block->unlabelled)
+        return 0;
     for (uint32_t i = 0; i < block->label_count; i++)
         if (block->label_value[i] == label)
             return i;

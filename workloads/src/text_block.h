@@ -22,6 +22,8 @@ typedef struct tti_text_block {
     int first;                // a file begins here
     uint32_t index_limit;     // the largest index (1-based) allowed
     const char *limit_advice; // what to do about a larger one
+    int ignore_unknown;       // nothing: it is left out and counted
+    int unlabelled;           // labels do not count and may be missing; `label` is all 0
     const void *format;       // what the format's parser needs to know besides; shared, read-only
     // Out; the arrays have room for the worst case (tti_text_block_reserve).
     uint32_t *index;      // 0-based, [entry_count]
@@ -31,8 +33,9 @@ typedef struct tti_text_block {
     uint16_t *label;      // index into label_value, [row_count]
     size_t row_count, entry_count, token_count;
     uint64_t line_count;
-    uint32_t width; // largest index + 1
-    int all_ones;   // every value is 1
+    uint64_t unknown_entries, unknown_rows; // left out, and rows that had some
+    uint32_t width;                         // largest index + 1
+    int all_ones;                           // every value is 1
     // The distinct labels in the order of their first line. One more than is allowed, so that the
     // place of the one too many is known.
     uint32_t label_count;
@@ -41,6 +44,7 @@ typedef struct tti_text_block {
     uint64_t label_column[TTI_CLASSES_MAX + 1]; // likewise
     tti_problem problem;                        // the first one; rows before it are valid
     size_t text_capacity;
+    void *product; // a consumer's (tti_text_consumer), kept from one use of the block to the next
 } tti_text_block;
 
 // Makes room for `text_bytes` of text (plus padding) and what can be in it; keeps the text. tokens:

@@ -28,6 +28,7 @@ struct reader {
     const tt_data_spec *spec;
     const void *prepared; // by the format from the first block
     uint64_t plain_bytes; // of all files, for estimates; 0: not known
+    const tti_text_consumer *consumer;
     tt_error *err;
     // fill
     size_t source_file; // the file that `source` reads
@@ -39,10 +40,12 @@ struct reader {
     // drain
     tt_dataset *data;
     size_t row_capacity, entry_capacity, value_capacity;
-    size_t drained_file;            // whose block it is
+    size_t fault_file;              // whose text a fault is in
     uint64_t line_count, file_rows; // before this block, in its file
     uint32_t width;
-    uint32_t label_count; // in order of first occurrence, until sort_classes
+    tti_unknown_label unknown; // a label that `like` has not
+    size_t unknown_file;       // where it is
+    uint32_t label_count;      // in order of first occurrence, until sort_classes
     double label_value[TTI_CLASSES_MAX];
 };
 
@@ -211,9 +214,28 @@ work(void *self, void *slot)
         reader->format->parse(&item->block);
     else
         tti_text_block_reset(&item->block);
+    if (reader->consumer != NULL)
+        reader->consumer->work(reader->consumer->self, &item->block);
 }
 
 // ---- Drain: append in order ----
+
+static int
+has_unknown_label(const struct reader *reader)
+{
+    return reader->unknown.place[0] != '\0';
+}
+
+static void
+place_in(const struct reader *reader,
+         size_t file,
+         uint64_t line,
+         uint64_t column,
+         char place[TTI_PLACE_SIZE])
+{
+    tti_place(place, path_of(reader, file), "%llu:%llu",
+              (unsigned long long)(reader->line_count + line), (unsigned long long)column);
+}
 
 static tt_status
 report(struct reader *reader,
@@ -225,8 +247,7 @@ report(struct reader *reader,
        const char *what)
 {
     char place[TTI_PLACE_SIZE];
-    tti_place(place, path_of(reader, file), "%llu:%llu",
-              (unsigned long long)(reader->line_count + line), (unsigned long long)column);
+    place_in(reader, file, line, column, place);
     return tt_error_set(reader->err, status, place, advice, "%s", what);
 }
 
@@ -348,30 +369,51 @@ merge_label(struct reader *reader, double label)
     return (int)reader->label_count++;
 }
 
+// Reading goes on, so that the message can say how many rows there are of it.
+static void
+count_unknown_label(struct reader *reader, const struct item *item, uint32_t label)
+{
+    const tti_text_block *block = &item->block;
+    uint64_t rows = 0;
+    for (size_t row = 0; row < block->row_count; row++)
+        rows += block->label[row] == label;
+    if (!has_unknown_label(reader)) {
+        place_in(reader, item->file, block->label_line[label], block->label_column[label],
+                 reader->unknown.place);
+        reader->unknown.label = block->label_value[label];
+        reader->unknown_file = item->file;
+    }
+    // A row with a problem behind its label is not among those of the block.
+    tti_unknown_label_add(&reader->unknown, block->label_value[label], TT_MAX(rows, 1u));
+}
+
+// It was met before what ends the reading.
+static tt_status
+report_unknown_label(struct reader *reader)
+{
+    reader->fault_file = reader->unknown_file;
+    return tti_unknown_label_report(&reader->unknown, 1, reader->err);
+}
+
 static tt_status
 merge_labels(struct reader *reader, const struct item *item, uint16_t *class_of_label)
 {
     const tti_text_block *block = &item->block;
     for (uint32_t i = 0; i < block->label_count; i++) {
         int class_index = merge_label(reader, block->label_value[i]);
-        if (class_index >= 0) {
-            class_of_label[i] = (uint16_t)class_index;
+        class_of_label[i] = (uint16_t)TT_MAX(class_index, 0);
+        if (class_index >= 0)
+            continue;
+        if (reader->spec->like != NULL) {
+            count_unknown_label(reader, item, i);
             continue;
         }
         char what[128];
-        if (reader->spec->like != NULL)
-            (void)snprintf(what, sizeof what, "label %.9g does not occur in the training data",
-                           block->label_value[i]);
-        else
-            (void)snprintf(what, sizeof what,
-                           "too many distinct labels: %.9g would be number %u of at most %u",
-                           block->label_value[i], TTI_CLASSES_MAX + 1, TTI_CLASSES_MAX);
-        return report(reader, item->file, block->label_line[i], block->label_column[i],
-                      reader->spec->like != NULL ? TT_INVALID : TT_RANGE,
-                      reader->spec->like != NULL
-                          ? "train and test with the same labels"
-                          : "the label must be a class; real-valued targets are not trained",
-                      what);
+        (void)snprintf(what, sizeof what,
+                       "too many distinct labels: %.9g would be number %u of at most %u",
+                       block->label_value[i], TTI_CLASSES_MAX + 1, TTI_CLASSES_MAX);
+        return report(reader, item->file, block->label_line[i], block->label_column[i], TT_RANGE,
+                      "the label must be a class; real-valued targets are not trained", what);
     }
     return TT_OK;
 }
@@ -381,6 +423,8 @@ static tt_status
 end_file(struct reader *reader, size_t file)
 {
     const tti_text_format *format = reader->format;
+    if (reader->file_rows == 0 && has_unknown_label(reader))
+        return report_unknown_label(reader);
     if (reader->file_rows == 0 && reader->line_count > 0)
         return tt_error_set(reader->err, TT_INVALID, path_of(reader, file),
                             "check that this is the right file", "no rows, only %s", format->lines);
@@ -399,9 +443,14 @@ drain(void *self, void *slot)
     struct item *item = slot;
     tti_text_block *block = &item->block;
     uint16_t class_of_label[TTI_CLASSES_MAX + 1];
-    reader->drained_file = item->file;
+    reader->fault_file = item->file;
+    if (reader->consumer != NULL)
+        TT_TRY(reader->consumer->drain(reader->consumer->self, block, reader->err));
     TT_TRY(merge_labels(reader, item, class_of_label));
     const tti_problem *problem = &block->problem;
+    int stops = problem->status != TT_OK || block->label_count > TTI_CLASSES_MAX;
+    if (has_unknown_label(reader) && (stops || item->fill_status != TT_OK))
+        return report_unknown_label(reader);
     if (problem->status != TT_OK)
         return report(reader, item->file, problem->line, problem->column, problem->status,
                       problem->advice, problem->what);
@@ -410,8 +459,12 @@ drain(void *self, void *slot)
             *reader->err = item->fill_error;
         return item->fill_status;
     }
-    if (!append_rows(reader, block, class_of_label))
+    if (reader->consumer != NULL)
+        reader->data->row_count += block->row_count;
+    else if (!append_rows(reader, block, class_of_label))
         return report_no_memory(reader);
+    reader->data->unknown_entries += block->unknown_entries;
+    reader->data->unknown_rows += block->unknown_rows;
     reader->line_count += block->line_count;
     reader->file_rows += block->row_count;
     if (reader->format->appended != NULL)
@@ -453,6 +506,10 @@ finish(struct reader *reader)
     tt_dataset *data = reader->data;
     char place[TTI_PLACE_SIZE];
     tti_place_of_all(place, spec->paths, spec->path_count);
+    if (has_unknown_label(reader))
+        return tti_unknown_label_report(&reader->unknown, 0, reader->err);
+    if (reader->consumer != NULL)
+        return TT_OK;
     if (spec->like != NULL) {
         data->class_count = spec->like->class_count;
         memcpy(data->class_label, spec->like->class_label, sizeof data->class_label);
@@ -477,11 +534,16 @@ finish(struct reader *reader)
 }
 
 static void
-set_index_limit(const tt_data_spec *spec, tti_text_block *block)
+set_limits(const struct reader *reader, tti_text_block *block)
 {
+    const tt_data_spec *spec = reader->spec;
+    block->unlabelled = reader->consumer != NULL;
+    block->ignore_unknown = spec->like != NULL && spec->ignore_unknown;
     uint32_t width = spec->like != NULL ? spec->like->feature_count : spec->feature_count;
     block->index_limit = width > 0 ? width : TTI_FEATURES_MAX;
-    if (spec->like != NULL)
+    if (block->ignore_unknown)
+        block->limit_advice = NULL;
+    else if (spec->like != NULL)
         block->limit_advice = "the training data is narrower; raise data.features to this number";
     else if (width > 0)
         block->limit_advice = "raise data.features or leave it out";
@@ -497,12 +559,15 @@ read_all(struct reader *reader)
     if (items == NULL)
         return report_no_memory(reader);
     for (uint32_t i = 0; i < slot_count; i++)
-        set_index_limit(reader->spec, &items[i].block);
+        set_limits(reader, &items[i].block);
     tt_status status = tti_pipeline_run(&ops, reader, items, sizeof *items, slot_count, threads);
     if (status == TT_NOMEM)
         status = report_no_memory(reader);
-    for (uint32_t i = 0; i < slot_count; i++)
+    for (uint32_t i = 0; i < slot_count; i++) {
+        if (reader->consumer != NULL)
+            reader->consumer->fini(&items[i].block);
         tti_text_block_fini(&items[i].block);
+    }
     tt_mem_free(items);
     return status;
 }
@@ -513,8 +578,7 @@ static tt_status
 blame_damage(struct reader *reader, tt_status status)
 {
     tt_error damage;
-    if (status == TT_NOMEM || reader->source == NULL ||
-        reader->drained_file != reader->source_file ||
+    if (status == TT_NOMEM || reader->source == NULL || reader->fault_file != reader->source_file ||
         tti_source_verify(reader->source, &damage) != TT_CORRUPT)
         return status;
     if (reader->err != NULL)
@@ -547,6 +611,7 @@ tti_text_read(const tti_text_job *job, tt_error *err)
     reader->spec = spec;
     reader->err = err;
     reader->data = job->out;
+    reader->consumer = job->consumer;
     job->out->layout = TT_DATA_SPARSE;
     tt_status status = TT_OK;
     if (spec->like != NULL && spec->like->layout != TT_DATA_SPARSE)

@@ -18,14 +18,35 @@ typedef struct tti_text_format {
     int tokens; // blocks have room for `token`
 } tti_text_format;
 
+// Takes the rows instead of a data set: block by block, so that memory does not grow with the file.
+typedef struct tti_text_consumer {
+    void *self;
+    // After a block is parsed, on whichever thread did it.
+    void (*work)(void *self, tti_text_block *block);
+    // In order, one at a time; the rows before a problem too, which is reported then.
+    tt_status (*drain)(void *self, tti_text_block *block, tt_error *err);
+    // Frees block->product.
+    void (*fini)(tti_text_block *block);
+} tti_text_consumer;
+
 typedef struct tti_text_job {
     const tti_text_format *format;
     void *self;
     const tt_data_spec *spec;
-    tt_dataset *out; // empty; filled
+    const tti_text_consumer *consumer; // NULL: a data set is wanted. Else labels may be missing
+    tt_dataset *out;                   // empty; filled (with a consumer: row_count alone)
 } tti_text_job;
 
 // errors   as tt_dataset_open
 tt_status tti_text_read(const tti_text_job *job, tt_error *err);
+// libsvm_reader.c, csv_reader.c: consumer NULL: into a data set.
+tt_status tti_libsvm_read(const tt_data_spec *spec,
+                          const tti_text_consumer *consumer,
+                          tt_dataset *out,
+                          tt_error *err);
+tt_status tti_csv_read(const tt_data_spec *spec,
+                       const tti_text_consumer *consumer,
+                       tt_dataset *out,
+                       tt_error *err);
 
 #endif

@@ -66,10 +66,12 @@ tti_whole_file_close(tti_whole_file *file)
 {
     if (file->path == NULL)
         return;
+    int reason = errno; // of the failure that brings us here
     if (file->fd >= 0) {
         (void)close(file->fd);
         (void)unlink(file->temporary);
     }
     tt_mem_free(file->temporary);
     *file = (tti_whole_file){.fd = -1};
+    errno = reason;
 }

@@ -91,7 +91,7 @@ images_and_labels_are_read_exactly(void **state)
     tt_dataset_close(test);
     write_idx(labels, label_words, 2, "\x07\x03\x04", 3);
     assert_int_equal(open_idx(data, &test, &err), TT_INVALID);
-    assert_string_equal(err.what, "label 4 does not occur in the training data");
+    assert_string_equal(err.what, "label 4 does not occur in the training data (1 row has it)");
     assert_string_equal(err.where + strlen(labels), ": byte 10");
     tt_dataset_close(data);
 }

@@ -493,7 +493,7 @@ unreadable_in_child(void)
     tt_error err = {0};
     tt_data_spec spec = {.format = "libsvm", .path = path};
     tt_status status = tt_dataset_open(&spec, &data, &err);
-    return status == TT_IO && strstr(err.what, "Permission denied") != NULL ? 0 : 1;
+    return status == TT_INVALID && strstr(err.what, "Permission denied") != NULL ? 0 : 1;
 }
 
 static void

@@ -246,6 +246,38 @@ damage_is_told_of_the_file_that_has_it(void **state)
     tt_mem_free(text);
 }
 
+// The training data have labels 1 and 2; reading goes on behind others, which are counted.
+static void
+unknown_labels_are_counted_over_all_files(void **state)
+{
+    TT_UNUSED(state);
+    put(0, "1 1:1\n2 2:1\n");
+    tt_dataset *like = read_files(&(tt_data_spec){.format = "libsvm", .path = paths[0]});
+    tt_data_spec spec = {.format = "libsvm", .paths = list, .path_count = 4, .like = like};
+    put(1, "\n1 1:1\n5 2:1\n");
+    put(2, "4 1:1\n5 1:1\n2 1:1\n");
+    put(3, "5 1:1");
+    expect_fault(&spec, "part-01:3:1",
+                 "label 5 does not occur in the training data (3 rows have it; 1 more with other "
+                 "such labels)");
+    // Whatever ends the reading comes behind them.
+    static const char at_least[] = "label 5 does not occur in the training data (at least 2 rows "
+                                   "have it; 1 more with other such labels)";
+    put(3, "1 1:x\n");
+    expect_fault(&spec, "part-01:3:1", at_least);
+    put(3, "# nothing\n");
+    expect_fault(&spec, "part-01:3:1", at_least);
+    put(3, "");
+    expect_fault(&spec, "part-01:3:1", at_least);
+    (void)unlink(paths[3]);
+    expect_fault(&spec, "part-01:3:1", at_least);
+    write_file(paths[3], "\x1f\x8b\x08 no gzip data", 16);
+    expect_fault(&spec, "part-01:3:1", at_least);
+    put(1, "1 1:1\n5 2:x\n");
+    expect_fault(&spec, "part-01:2:1", "(at least 1 row has it)");
+    tt_dataset_close(like);
+}
+
 // ---- idx --------------------------------------------------------------------------------------
 
 static void
@@ -291,7 +323,14 @@ idx_files_are_paired_by_order(void **state)
     spec.label_path_count = 2;
     spec.like = data;
     put_idx(3, 7, 0, 2);
-    expect_fault(&spec, "part-03: byte 10", "label 4 does not occur in the training data");
+    expect_fault(&spec, "part-03: byte 10",
+                 "label 4 does not occur in the training data (2 rows have it)");
+    put_idx(2, 5, 0, 3);
+    expect_fault(&spec, "part-02: byte 9",
+                 "label 4 does not occur in the training data (4 rows have it; 1 more with other "
+                 "such labels)");
+    put_idx(3, 6, 0, 2);
+    expect_fault(&spec, "part-02: byte 9", "(at least 2 rows have it; 1 more");
     tt_dataset_close(data);
 }
 
@@ -304,6 +343,7 @@ main(void)
         cmocka_unit_test(every_csv_file_has_its_header),
         cmocka_unit_test(faults_name_the_file),
         cmocka_unit_test(damage_is_told_of_the_file_that_has_it),
+        cmocka_unit_test(unknown_labels_are_counted_over_all_files),
         cmocka_unit_test(idx_files_are_paired_by_order),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,5 +1,6 @@
 // workloads: what is trained on and what is trained. Data readers, shards and the ledger of who
-// reads which rows, generated data with known truth, and models (loss and gradient).
+// reads which rows, generated data with known truth, models (loss and gradient), predictions, and
+// tensors in files.
 //
 // Caveats: knows no network, no parameter server and no clock. Third-party types (zlib, liblzma,
 // BLAS) never appear in these headers.
@@ -10,6 +11,8 @@
 #include "tt/workloads_generate.h"
 #include "tt/workloads_look.h"
 #include "tt/workloads_model.h"
+#include "tt/workloads_predict.h"
 #include "tt/workloads_shards.h"
+#include "tt/workloads_tensor.h"
 
 #endif

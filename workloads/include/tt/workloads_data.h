@@ -27,6 +27,8 @@ typedef struct tt_dataset {
     uint8_t *bytes;          // dense u8
     float *floats;           // dense f32
     float scale;             // dense u8
+    // with tt_data_spec.ignore_unknown: entries of features that `like` has not, and their rows
+    uint64_t unknown_entries, unknown_rows;
     // csv only
     struct tt_csv_columns *columns; // what each column is; test data is read by it
     uint64_t category_count;        // distinct values of categorical columns
@@ -70,7 +72,12 @@ typedef struct tt_data_spec {
     int threads;            // parsers; 0 = as many as processors. The result does not depend on it
     const tt_dataset *like; // for a test set: classes and width are those of the training set,
                             // NULL for training data. Borrowed for the call
+    int ignore_unknown;     // with `like`, sparse: features beyond its width are left out and
+                            // counted (0: the first one is an error)
 } tt_data_spec;
+
+// A path for tt_data_spec, told by its address and not by its text: standard input.
+extern const char tt_data_standard_input[];
 
 // Reads a whole data set. A value is the decimal rounded to double, then to float. Without `like`,
 // the classes are the distinct labels in ascending order, at least 2 and at most 256 of them.
@@ -95,6 +102,44 @@ TT_NODISCARD tt_status tt_dataset_open(const tt_data_spec *spec, tt_dataset **ou
 // owns     *out as tt_dataset_open
 TT_NODISCARD tt_status
 tt_dataset_split(tt_dataset *data, double share, uint64_t seed, tt_dataset **out, tt_error *err);
+
+// Columns of CSV test data that the training data have not, by the headers of both; *names: the
+// first of them, "" when there are none, owned by `data`.
+uint32_t tt_dataset_unknown_columns(const tt_dataset *data, const char **names);
+
+// ---- Shapes: what data look like, without the data ----
+
+// The columns of CSV text as they were resolved from the training data, so that other files are
+// read the same way. In `spec`, columns are numbers and ranges of the training file, and those that
+// it does not name are ignored.
+typedef struct tt_csv_layout {
+    tt_csv_spec spec;
+    uint32_t column_count;
+    const char **names; // [column_count] by the header of the training file; NULL: it had none
+} tt_csv_layout;
+
+// owns     `*out` belongs to the caller, release with tt_csv_layout_free; NULL on failure
+// errors   TT_INVALID `data` is not CSV; TT_NOMEM
+TT_NODISCARD tt_status tt_csv_layout_of(const tt_dataset *data, tt_csv_layout **out);
+void tt_csv_layout_free(tt_csv_layout *layout);
+
+typedef struct tt_data_shape {
+    tt_data_layout layout;
+    uint32_t feature_count;    // csv: as the columns say, and checked
+    uint32_t class_count;      // at least 2
+    const double *class_label; // [class_count], ascending
+    float scale;               // dense u8
+    const tt_csv_layout *csv;  // NULL: not CSV
+} tt_data_shape;
+
+// A data set without rows, for tt_data_spec.like and for models that are not trained any more
+// (tt_model_config.trained). Everything is copied. `where` is the place that an error names.
+// errors   TT_INVALID what cannot be the shape of data; TT_NOMEM
+// owns     `*out` belongs to the caller, release with tt_dataset_close; NULL on failure
+TT_NODISCARD tt_status tt_dataset_shape_open(const tt_data_shape *shape,
+                                             const char *where,
+                                             tt_dataset **out,
+                                             tt_error *err);
 
 // The formats by name, for messages and help; NULL when `format_index` is past the last.
 const char *tt_data_format_name(size_t format_index);

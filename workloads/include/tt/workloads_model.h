@@ -34,6 +34,8 @@ typedef struct tt_model_config {
     int pull;            // TT_MODEL_PULL_*; auto: keyed when the data are sparse and the table has
                          // more than 4 * batch_hint * (mean nonzeros of a row) rows
     uint32_t batch_hint; // rows of a typical batch, for auto; 0 = 64
+    int trained;         // 1: only to evaluate and to predict, and the data may be a shape without
+                         // rows (tt_dataset_shape_open)
 } tt_model_config;
 
 // Opens a model for `train`, which is lent until tt_model_close.
