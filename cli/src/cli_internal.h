@@ -16,6 +16,8 @@ extern const tti_command tti_commands[]; // ended by a NULL name
 int tti_cli_run(int argc, char **argv);
 int tti_cli_plan(int argc, char **argv);
 int tti_cli_schema(int argc, char **argv);
+int tti_cli_eval(int argc, char **argv);
+int tti_cli_predict(int argc, char **argv);
 int tti_cli_report(int argc, char **argv);
 int tti_cli_runs(int argc, char **argv);
 int tti_cli_compare(int argc, char **argv);

@@ -110,6 +110,47 @@ const tti_command tti_commands[] = {
      "\n"
      "example: trimtab compare 20261121-082029-clicklog 20261121-082053-clicklog\n",
      tti_cli_compare},
+    {"eval", "measure a saved model on data",
+     "usage: trimtab eval MODEL FILE... [--joined] [--format F] [--labels FILE] [--json]\n"
+     "                    [--threads N] [--runs DIR]\n"
+     "\n"
+     "MODEL is a model.safetensors, a run directory, or its name below ./runs. Prints for each "
+     "FILE\n"
+     "(- is standard input) what trimtab run prints for its test data: mean loss, accuracy, and "
+     "AUC\n"
+     "where there are two classes. The model knows how its training data were read. Features that\n"
+     "it has not weigh nothing and are counted; a label that it has not is an error.\n"
+     "\n"
+     "  --joined       all FILEs are one data set, as the parts of test data in a job file\n"
+     "  --format F     libsvm, csv or idx (default: as the training data)\n"
+     "  --labels FILE  idx: the labels, once for each FILE\n"
+     "  --json         one JSON object instead (docs/commands.md)\n"
+     "  --threads N    (default: one a processor)\n"
+     "  --runs DIR     where to look for MODEL (default ./runs)\n"
+     "\n"
+     "example: trimtab eval 20261121-082029-clicklog test.svm\n",
+     tti_cli_eval},
+    {"predict", "predict labels with a saved model",
+     "usage: trimtab predict MODEL [FILE...] [--proba] [--scores] [-o FILE] [--format F]\n"
+     "                       [--threads N] [--runs DIR]\n"
+     "\n"
+     "MODEL is a model.safetensors, a run directory, or its name below ./runs. Reads the FILEs "
+     "one\n"
+     "after the other (default -, standard input; plain, gzip, xz or zstd) and prints one line a\n"
+     "row: the predicted label. Labels in the data are not looked at and may be missing, in CSV\n"
+     "with their column. Memory does not grow with the data. Features that the model has not "
+     "weigh\n"
+     "nothing and are counted.\n"
+     "\n"
+     "  --proba            behind the label, the probability of each class, in ascending order\n"
+     "  --scores           behind the label, the decision value (softmax: one a class)\n"
+     "  -o, --output FILE  write there, complete or not at all (default -, standard output)\n"
+     "  --format F         libsvm, csv or idx (default: as the training data)\n"
+     "  --threads N        (default: one a processor)\n"
+     "  --runs DIR         where to look for MODEL (default ./runs)\n"
+     "\n"
+     "example: trimtab predict 20261121-082029-clicklog new.svm.gz > labels.txt\n",
+     tti_cli_predict},
     {"knobs", "list what can be tuned",
      "usage: trimtab knobs list [PLUGIN.ttk ...] [--json]\n"
      "\n"
@@ -258,7 +299,7 @@ print_help(FILE *out)
 static int
 unknown_command(const char *name)
 {
-    const char *known[16] = {NULL};
+    const char *known[32] = {NULL};
     for (size_t i = 0; tti_commands[i].name != NULL; i++)
         known[i] = tti_commands[i].name;
     const char *near = tt_config_nearest(name, known);

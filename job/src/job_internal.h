@@ -53,6 +53,7 @@ typedef struct tti_spec {
     double guard;
     const tt_config_node *script;
     const char *runs_dir;
+    int npz;
     const char *repository;
 } tti_spec;
 
@@ -110,8 +111,9 @@ TT_NODISCARD tt_status tti_job_resolved_text(const tt_job *job,
 // job_run.c: {knob: value} without the knobs the job does not have; jansson's json_t.
 struct json_t *tti_setting_json(const tt_job *job, const tt_setting *setting);
 
-// model_file.c: name -> float32 tensor of rows x width (or rows when width is 1), as safetensors,
-// written atomically.
+// model_file.c: the model as safetensors or npz (docs/model-file.md), written atomically.
 tt_status tti_model_save(const char *path, const tt_job *job, const float *params, tt_error *err);
+tt_status
+tti_model_save_npz(const char *path, const tt_job *job, const float *params, tt_error *err);
 
 #endif

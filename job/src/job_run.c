@@ -186,7 +186,11 @@ save(tti_training *tr, tt_job_result *result, tt_error *err)
         rescue(path, tr, model, err);
     if (status != TT_OK)
         return status;
-    return evaluate_test(tr->job, model, tr->store, result, err);
+    TT_TRY(evaluate_test(tr->job, model, tr->store, result, err));
+    if (!tr->job->spec.npz)
+        return TT_OK;
+    (void)snprintf(path, sizeof path, "%s/model.npz", result->run_dir);
+    return tti_model_save_npz(path, tr->job, model, err);
 }
 
 // A blow-up that stays finite is no failure of the job, but must not pass in silence: with all

@@ -1,5 +1,6 @@
 // Making the run directory, and the run's row in its store.
 #include "run_record.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -360,11 +361,25 @@ open_store_again(tt_job *job,
     return tt_store_forget_after(*store, resume->file.time_s, (int64_t)resume->file.iteration, err);
 }
 
+// Models that were being written (tt/workloads_tensor.h).
+static void
+remove_half_models(const char *run_dir)
+{
+    DIR *stream = opendir(run_dir);
+    if (stream == NULL)
+        return;
+    // one thread reads this stream
+    for (struct dirent *entry; (entry = readdir(stream)) != NULL;) // NOLINT(concurrency-mt-unsafe)
+        if (strncmp(entry->d_name, "model.", 6) == 0 && strstr(entry->d_name, ".part-") != NULL)
+            (void)unlinkat(dirfd(stream), entry->d_name, 0);
+    (void)closedir(stream);
+}
+
 static void
 remove_half_written(const char *run_dir)
 {
-    static const char *const names[] = {"job.yaml.new", "run.db.new", "run.db.new-journal",
-                                        "model.safetensors.new"};
+    static const char *const names[] = {"job.yaml.new", "run.db.new", "run.db.new-journal"};
+    remove_half_models(run_dir);
     char path[600];
     for (size_t i = 0; i < TT_COUNT_OF(names); i++) {
         (void)snprintf(path, sizeof path, "%.500s/%s", run_dir, names[i]);

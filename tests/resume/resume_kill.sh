@@ -79,7 +79,7 @@ one() { # one NAME: a run that is killed and resumed
         check "$what: loss $(loss_of out), uninterrupted $(cat asp.loss)" near "$(loss_of out)" "$(cat asp.loss)"
     fi
     ends 0 "$trimtab" report "$run"
-    check "$what: half-written files stay" [ -z "$(find "$run" -name '*.new')" ]
+    check "$what: half-written files stay" [ -z "$(find "$run" -name '*.new' -o -name '*.part-*')" ]
 }
 
 reference bsp

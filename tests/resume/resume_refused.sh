@@ -87,6 +87,13 @@ head -c 300 /dev/urandom >copy/checkpoints/999999999999.ttck
 ends 0 "$trimtab" run --resume copy
 check 'garbage is left out' says '1 damaged checkpoint' err
 
+# ---- a process killed while it saved the model leaves half of one
+copy
+touch copy/model.safetensors.part-123-0 copy/model.npz.part-123-0
+ends 0 "$trimtab" run --resume copy --set stop.max_epochs=6 --set run.npz=on
+check 'half-written models stay' [ -z "$(find copy -name '*.part-*')" ]
+check 'there is no model.npz' [ -s copy/model.npz ]
+
 # ---- a damaged or missing run store
 copy
 head -c 20000 /dev/urandom >copy/run.db

@@ -8,6 +8,7 @@
 #define TT_JOB_H
 
 #include "tt/core.h"
+#include "tt/job_saved.h"
 #include "tt/knobs.h"
 
 typedef struct tt_job tt_job;
@@ -49,11 +50,6 @@ typedef enum tt_job_outcome {
     TT_JOB_INTERRUPTED,
     TT_JOB_FAILED
 } tt_job_outcome;
-
-typedef struct tt_job_metric {
-    const char *name;
-    double value;
-} tt_job_metric;
 
 // Reconfigurations of one method and kind.
 typedef struct tt_job_reconfigurations {

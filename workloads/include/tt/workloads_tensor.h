@@ -1,7 +1,8 @@
 // Named tensors in a file, as other programs read them: safetensors, and npz for numpy.
 //
-// Caveats: little-endian machines. Files appear complete or not at all, under their own name. npz
-// members are stored, not compressed (weights hardly compress), with 64-bit sizes throughout.
+// Caveats: little-endian machines. Files appear complete or not at all, under their own name; a
+// process that is killed meanwhile leaves NAME.part-PID-N beside it. npz members are stored, not
+// compressed (weights hardly compress), with 64-bit sizes throughout.
 #ifndef TT_WORKLOADS_TENSOR_H
 #define TT_WORKLOADS_TENSOR_H
 
