@@ -6,6 +6,8 @@
 // A trial is broken off when it is this much slower than what it is compared with, after allowing
 // for statistics.
 static const double ABANDON_RATIO = 1.6;
+// The job's own start setting, after a warm start.
+static const double OWN_RATIO = 10;
 // A rest lasts so many times what a fit costs (1 % of a core), and each rest is longer than the
 // last.
 static const double REST_FITS = 100, REST_GROWTH = 1.5, HELD_FITS = 20;
@@ -292,6 +294,10 @@ too_slow(const tt_tuner *t, const tt_est_window *w, double *seen)
     double bound = lower_bound(t, w);
     int timed = isfinite(w->seconds_per_iteration) && w->kept >= (s->workers + 2) * s->merged;
     *seen = timed ? fmax(w->seconds_per_iteration, bound) : bound;
+    // The first iterations after a move may be slow whatever the setting. Where a memory is checked
+    // by the job's own start setting, that must not pass for its confirmation.
+    if (t->current == t->own_id && *seen < OWN_RATIO * t->ref_t)
+        return 0;
     return *seen > ABANDON_RATIO * benefit * t->ref_t;
 }
 
@@ -342,8 +348,10 @@ window_full(const tt_tuner *t, const tt_est_window *w)
     if (!t->trial && (t->phase == TT_TUNER_SETTLED || t->phase == TT_TUNER_OFF))
         least = fmax(least, SETTLED_WINDOW_SHARE * (t->now_s - t->begin_s));
     // Everything is measured against the start setting: twice as carefully.
-    // (After a warm start its own start setting is still to come, and memory may be wrong.)
-    uint32_t wanted = t->tried[t->current].full_window << (t->window_index == 0 && !t->warm);
+    // (After a warm start memory may be wrong: that is left the sooner, and its own start setting
+    // is still to come.)
+    int own = t->current == t->own_id && t->tried[t->current].windows == 0;
+    uint32_t wanted = t->tried[t->current].full_window << own;
     return w->kept >= wanted && isfinite(w->seconds_per_iteration) &&
            t->now_s - t->window_begin_s >= least;
 }
