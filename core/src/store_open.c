@@ -347,10 +347,11 @@ tt_store_open_read(const char *path, tt_store **out, tt_error *err)
 static tt_status
 add_columns(tt_store *store, tt_error *err)
 {
-    static const char *const added[][2] = {{"reconfiguration", "checkpoint_s"},
-                                           {"reconfiguration", "restart_s"},
-                                           {"reconfiguration", "model_s"},
-                                           {"reconfiguration", "data_s"}};
+    static const char *const added[][3] = {{"run", "started_from", "TEXT"},
+                                           {"reconfiguration", "checkpoint_s", "REAL"},
+                                           {"reconfiguration", "restart_s", "REAL"},
+                                           {"reconfiguration", "model_s", "REAL"},
+                                           {"reconfiguration", "data_s", "REAL"}};
     for (size_t i = 0; i < TT_COUNT_OF(added); i++) {
         char sql[200];
         int64_t there = 0;
@@ -360,8 +361,8 @@ add_columns(tt_store *store, tt_error *err)
         TT_TRY(ask(store, sql, &there, NULL, 0, err));
         if (there > 0)
             continue;
-        (void)snprintf(sql, sizeof sql, "ALTER TABLE %s ADD COLUMN %s REAL", added[i][0],
-                       added[i][1]);
+        (void)snprintf(sql, sizeof sql, "ALTER TABLE %s ADD COLUMN %s %s", added[i][0], added[i][1],
+                       added[i][2]);
         TT_TRY(tti_store_exec(store, sql, err));
     }
     return TT_OK;
