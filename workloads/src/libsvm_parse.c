@@ -7,6 +7,8 @@
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define COLD        __attribute__((noinline, cold))
+// Called from one hot place and from a cold one; a call instead costs 6 % of reading a9a.
+#define HOT inline __attribute__((always_inline))
 
 static const char missing_value[] = "write features as index:value (LIBSVM format)";
 
@@ -119,7 +121,7 @@ parse_value_slowly(tti_text_block *block, const char *p, double *value)
     return end;
 }
 
-static inline const char *
+static HOT const char *
 parse_value(tti_text_block *block, const char *p, float *value)
 {
     if (LIKELY(p[0] == '1' && (p[1] == ' ' || p[1] == '\n'))) {
@@ -147,7 +149,7 @@ is_row_end(const char *p)
 // The index at p into *index. Returns what follows it, which is a colon; NULL on a problem, or
 // (with no problem recorded) at the end of the row. Blanks before the index are skipped here, off
 // the fast path, for there is one at most that parse_entries did not see.
-static inline const char *
+static HOT const char *
 parse_index(tti_text_block *block, const char **start, uint64_t *index)
 {
     const char *p = *start;
