@@ -5,11 +5,13 @@
 #include "tt/core.h"
 #include "tt/core_store.h"
 #include "tt/report.h"
+#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -405,7 +407,9 @@ a_running_run_is_reported_so_far(void **state)
     tt_store *store = begin_run(&run);
     put_training(store);
     OK(tt_store_commit(store, err));
-    // while the writer still has it open
+    // while the writer still has it open, and the run's process holds its directory
+    int held = open(directory, O_RDONLY | O_DIRECTORY);
+    assert_true(held >= 0 && flock(held, LOCK_EX) == 0);
     tt_report_options options = {.width = 500};
     const char *r = report_with(&options, directory);
     SAYS(r, "running: loss 0.3998 (target 0.4) after 21.8 s, 8,000 iterations\n");
@@ -420,6 +424,11 @@ a_running_run_is_reported_so_far(void **state)
     json_t *object = report_json();
     assert_true(json_is_true(json_object_get(json_object_get(object, "verdict"), "in_progress")));
     json_decref(object);
+    (void)close(held); // killed
+    options.now_at = 0;
+    r = report_with(&options, directory);
+    SAYS(r, "killed: its process is gone; `trimtab run --resume ");
+    SAYS_NOT(r, "running:");
     OK(tt_store_close(store, err));
 }
 

@@ -61,6 +61,15 @@ fsync(int fd)
     return real(fd);
 }
 
+int
+fdatasync(int fd)
+{
+    int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
+    if (is_due("fsync"))
+        die();
+    return real(fd);
+}
+
 ssize_t
 write(int fd, const void *bytes, size_t count)
 {
