@@ -7,6 +7,7 @@
 #include "tt/core.h"
 #include "tt/estimator.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { TRACE_WORKERS_MAX = 64 };
@@ -112,6 +113,21 @@ trace_next(trace *t)
     };
     trace_pull(t, worker);
     return sample;
+}
+
+static inline int
+trace_ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// Quantile p of values[0..count); sorts them.
+static inline double
+trace_quantile(double *values, uint32_t count, double p)
+{
+    qsort(values, count, sizeof *values, trace_ascending);
+    return values[TT_MIN((uint32_t)(p * count), count - 1)];
 }
 
 #endif

@@ -13,6 +13,7 @@ enum { SEEDS = 200, CHECKPOINTS = 6 };
 
 typedef struct tally {
     uint32_t asked, within_2x, covered, infinite, early, late;
+    double error[SEEDS]; // |log(median / truth)|, infinite ones included
 } tally;
 
 static trace
@@ -40,12 +41,12 @@ judge(const tt_estimator *est, const tt_est_window *window, double truth, tally 
 {
     tt_est_eta eta;
     tt_estimator_eta(est, log(window->seconds_per_iteration), window->time_log_se, 0, 0, &eta);
-    sum->asked++;
+    const double error = log(eta.seconds_median / truth);
+    sum->error[sum->asked++] = fabs(error);
     if (isinf(eta.seconds_median)) {
         sum->infinite++;
         return;
     }
-    const double error = log(eta.seconds_median / truth);
     sum->within_2x += fabs(error) <= log(2);
     sum->covered += eta.seconds_p10 <= truth && truth <= eta.seconds_p90;
     sum->early += eta.seconds_p90 < truth;
@@ -89,16 +90,19 @@ run_seed(trace_curve curve, uint64_t seed, int switching, tally sums[CHECKPOINTS
 static void
 calibrate(trace_curve curve, int switching, const char *name)
 {
-    tally sums[CHECKPOINTS] = {{0}};
+    static tally sums[CHECKPOINTS];
+    memset(sums, 0, sizeof sums);
     for (uint64_t seed = 0; seed < SEEDS; seed++)
         run_seed(curve, seed, switching, sums);
     for (int c = 0; c < CHECKPOINTS; c++) {
         const tally *s = &sums[c];
         const double n = s->asked;
         print_message("%s at %d %%: within 2x %.3f, interval holds %.3f (too early %.3f, too late "
-                      "%.3f), infinite %.3f\n",
+                      "%.3f), infinite %.3f; error median x%.3f, p90 x%.3f\n",
                       name, 30 + 10 * c, s->within_2x / n, s->covered / n, s->early / n,
-                      s->late / n, s->infinite / n);
+                      s->late / n, s->infinite / n,
+                      exp(trace_quantile(sums[c].error, s->asked, 0.5)),
+                      exp(trace_quantile(sums[c].error, s->asked, 0.9)));
         assert_true(s->within_2x >= 0.85 * n);
         assert_true(s->covered >= 0.70 * n && s->covered <= 0.95 * n);
         assert_true(s->infinite <= 0.02 * n);

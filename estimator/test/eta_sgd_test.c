@@ -123,8 +123,11 @@ static void
 logistic_regression(void **state)
 {
     TT_UNUSED(state);
-    double asked = 0, within = 0, held = 0, infinite = 0;
-    for (uint64_t seed = 0; seed < 60; seed++) {
+    enum { SEEDS = 60 };
+    static double error[SEEDS * CHECKPOINTS];
+    double within = 0, held = 0, infinite = 0;
+    uint32_t asked = 0;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
         tt_est_options options = {NAN, INFINITY, 0};
         const uint32_t end = train(seed, &options.target_loss);
         if (end < 1500)
@@ -146,16 +149,17 @@ logistic_regression(void **state)
             tt_est_remaining left;
             tt_estimator_remaining(est, &left);
             const double truth = end - push;
-            asked++;
+            error[asked++] = fabs(log(left.iterations_median / truth));
             infinite += isinf(left.iterations_median) ? 1 : 0;
             within += left.iterations_median < 2 * truth && left.iterations_median > truth / 2;
             held += left.iterations_p10 <= truth && truth <= left.iterations_p90;
         }
         tt_estimator_close(est);
     }
-    print_message("logistic regression, %g questions: within 2x %.3f, interval holds %.3f, "
-                  "infinite %.3f\n",
-                  asked, within / asked, held / asked, infinite / asked);
+    print_message("logistic regression, %u questions: within 2x %.3f, interval holds %.3f, "
+                  "infinite %.3f; error median x%.3f, p90 x%.3f\n",
+                  asked, within / asked, held / asked, infinite / asked,
+                  exp(trace_quantile(error, asked, 0.5)), exp(trace_quantile(error, asked, 0.9)));
     assert_true(asked >= 120);
     assert_true(within >= 0.65 * asked);
     assert_true(held >= 0.75 * asked);
