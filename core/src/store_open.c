@@ -19,7 +19,7 @@ static const char schema[] =
     " loss REAL, objective REAL, iterations INTEGER, epochs REAL, train_seconds REAL,"
     " wall_seconds REAL, examples_per_second REAL, generations INTEGER, reconfigure_seconds REAL,"
     " explore_seconds REAL, start_setting INTEGER, final_setting INTEGER, untuned_seconds REAL,"
-    " engine TEXT, started_from TEXT);"
+    " engine TEXT, started_from TEXT, tuner TEXT);"
     "CREATE TABLE run_metric (name TEXT PRIMARY KEY, value REAL);"
     "CREATE TABLE knob (ordinal INTEGER PRIMARY KEY, id TEXT UNIQUE, kind TEXT, unit TEXT, min "
     "REAL,"
@@ -347,11 +347,14 @@ tt_store_open_read(const char *path, tt_store **out, tt_error *err)
 static tt_status
 add_columns(tt_store *store, tt_error *err)
 {
-    static const char *const added[][3] = {{"run", "started_from", "TEXT"},
-                                           {"reconfiguration", "checkpoint_s", "REAL"},
-                                           {"reconfiguration", "restart_s", "REAL"},
-                                           {"reconfiguration", "model_s", "REAL"},
-                                           {"reconfiguration", "data_s", "REAL"}};
+    static const char *const added[][3] = {
+        {"run", "started_from", "TEXT"},
+        {"run", "tuner", "TEXT"},
+        {"reconfiguration", "checkpoint_s", "REAL"},
+        {"reconfiguration", "restart_s", "REAL"},
+        {"reconfiguration", "model_s", "REAL"},
+        {"reconfiguration", "data_s", "REAL"},
+    };
     for (size_t i = 0; i < TT_COUNT_OF(added); i++) {
         char sql[200];
         int64_t there = 0;

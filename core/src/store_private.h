@@ -33,7 +33,7 @@ typedef struct tti_store_cell {
 
 // Statements kept prepared: what, number of parameters, SQL up to the parameters.
 #define TTI_STORE_STATEMENTS(X)                                                                    \
-    X(RUN, 30, "INSERT OR REPLACE INTO run VALUES")                                                \
+    X(RUN, 31, "INSERT OR REPLACE INTO run VALUES")                                                \
     X(METRIC, 2, "INSERT OR REPLACE INTO run_metric VALUES")                                       \
     X(KNOB, 12, "INSERT OR REPLACE INTO knob VALUES")                                              \
     X(SETTING, 1, "INSERT OR IGNORE INTO setting VALUES")                                          \

@@ -159,6 +159,7 @@ tt_store_put_run(tt_store *store, const tt_store_run *r, tt_error *err)
         TTI_REAL(r->untuned_seconds),
         TTI_TEXT(r->engine),
         TTI_TEXT(r->started_from),
+        TTI_TEXT(r->tuner),
     };
     return tti_store_write(store, TTI_STORE_RUN, cells, TT_COUNT_OF(cells), err);
 }

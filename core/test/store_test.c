@@ -91,6 +91,8 @@ put_everything(tt_store *store)
     OK(tt_store_put_run(store, &run, err));
     run.status = "converged";
     run.engine = "threads";
+    run.started_from = "begins with the best setting of run 7";
+    run.tuner = "model paper, estimator paper";
     OK(tt_store_put_run(store, &run, err));
     OK(tt_store_put_metric(store, "accuracy", 0.8481, err));
     const tt_store_knob knob = {.ordinal = 1,
@@ -158,7 +160,9 @@ rows_come_back(void **state)
     assert_int_equal(tt_store_set_realised_gain(store, 8, 1, NULL), TT_NOTFOUND);
     OK(tt_store_open_read(path, &reader, err));
     assert_true(number(reader, "SELECT count(*) FROM run") == 1);
-    assert_true(number(reader, "SELECT status = 'converged' AND engine = 'threads' FROM run") == 1);
+    assert_true(number(reader,
+                       "SELECT status = 'converged' AND engine = 'threads' AND started_from LIKE "
+                       "'begins %' AND tuner = 'model paper, estimator paper' FROM run") == 1);
     assert_true(number(reader, "SELECT loss FROM run") == 0.39984);
     assert_true(number(reader, "SELECT updated_at > 1700000000 FROM run") == 1);
     assert_true(number(reader, "SELECT start_setting FROM run") == 0);
@@ -581,13 +585,20 @@ static void
 an_older_store_gets_later_columns(void **state)
 {
     TT_UNUSED(state);
-    static const char *const later[] = {"checkpoint_s", "restart_s", "model_s", "data_s"};
+    static const char *const later[][2] = {
+        {"run", "tuner"},
+        {"run", "started_from"},
+        {"reconfiguration", "checkpoint_s"},
+        {"reconfiguration", "restart_s"},
+        {"reconfiguration", "model_s"},
+        {"reconfiguration", "data_s"},
+    };
     tt_store *store;
     OK(tt_store_create(path, &store, err));
     put_everything(store);
     for (size_t i = 0; i < TT_COUNT_OF(later); i++) {
         char sql[100];
-        (void)snprintf(sql, sizeof sql, "ALTER TABLE reconfiguration DROP COLUMN %s", later[i]);
+        (void)snprintf(sql, sizeof sql, "ALTER TABLE %s DROP COLUMN %s", later[i][0], later[i][1]);
         OK(tti_store_exec(store, sql, err));
     }
     OK(tt_store_close(store, err));
@@ -600,17 +611,29 @@ an_older_store_gets_later_columns(void **state)
     assert_true(isnan(tt_store_query_real(query, 15)) && isnan(tt_store_query_real(query, 18)));
     assert_null(tt_store_query_text(query, 15));
     tt_store_query_close(query);
+    OK(tt_store_query_open(store, "SELECT * FROM run", &query, err));
+    OK(tt_store_query_next(query, &has_row, err));
+    assert_true(has_row && strcmp(tt_store_query_text(query, 28), "threads") == 0);
+    assert_null(tt_store_query_text(query, 29));
+    assert_null(tt_store_query_text(query, 30));
+    tt_store_query_close(query);
     OK(tt_store_close(store, err));
     for (int again = 0; again < 2; again++) {
         const tt_store_reconfiguration move = {
             .ordinal = 1 + again, .method = "checkpoint", .checkpoint_s = 0.0372, .data_s = 0.0011};
         OK(tt_store_open_again(path, &store, err));
         OK(tt_store_put_reconfiguration(store, &move, err));
+        tt_store_run run;
+        tt_store_run_init(&run);
+        run.id = "20261121-1412-fashion-mlr";
+        run.tuner = "off";
+        OK(tt_store_put_run(store, &run, err));
         OK(tt_store_close(store, err));
     }
     OK(tt_store_open_read(path, &store, err));
     assert_true(number(store, "SELECT sum(checkpoint_s) FROM reconfiguration") == 2 * 0.0372);
     assert_true(number(store, "SELECT data_s FROM reconfiguration WHERE ordinal = 2") == 0.0011);
+    assert_true(number(store, "SELECT tuner = 'off' AND started_from IS NULL FROM run") == 1);
     OK(tt_store_close(store, err));
 }
 

@@ -2,6 +2,7 @@
 // guarded by their sizes. Who cannot read them begins anew.
 #include "est_state.h"
 #include "tt/core.h"
+#include <math.h>
 #include <string.h>
 
 enum { ARCHIVE_VERSION = 1 };
@@ -36,7 +37,11 @@ tt_estimator_load(tt_estimator *est, tt_archive *in)
         return in->status;
     const tt_estimator own = *est;
     TT_ARCHIVE(in, *est); // nothing below can fail
+    // Each method leaves to the others what all share, and has its own from its own windows.
+    if (est->options.method != own.options.method)
+        est->paper = (tti_paper){.loss_before = NAN};
     est->options = own.options;
+    est->method = own.method;
     est->recent = own.recent;
     est->mix = own.mix;
     est->plateau = own.plateau;

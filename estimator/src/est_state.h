@@ -46,8 +46,45 @@ typedef struct tti_run {
     double evidence, evidence_variance; // of theta' u
 } tti_run;
 
+typedef enum tti_answer_kind {
+    TTI_ANSWER_BUDGET,   // `budget` iterations, whatever the loss does
+    TTI_ANSWER_REACHED,  // none, with probability `confidence`
+    TTI_ANSWER_NEVER,    // plateau or unreachable
+    TTI_ANSWER_CURVE,    // the mixture
+    TTI_ANSWER_FALLBACK, // nothing is known yet
+} tti_answer_kind;
+
+// Iterations left.
+typedef struct tti_answer {
+    tti_answer_kind kind;
+    unsigned flags;
+    double budget, confidence;
+    tti_mixture mixture; // of CURVE, FALLBACK and, if it has one, NEVER
+} tti_answer;
+
+// How iterations left are estimated when there is a target; a const table a method.
+typedef struct tti_method {
+    const char *name;
+    void (*begin)(tt_estimator *est); // a window was opened
+    void (*end)(tt_estimator *est);   // it ends and counts
+    void (*answer)(const tt_estimator *est, tti_answer *out);
+} tti_method;
+
+extern const tti_method tti_method_pooled; // estimator.c: the curve families over the whole job
+extern const tti_method tti_method_paper;  // est_paper.c
+
+// State of the paper's method.
+typedef struct tti_paper {
+    double loss_before; // of the iteration just before the window
+    int fitted;
+    tt_est_paper fit;
+    uint64_t at_iterations; // when it was fitted
+} tti_paper;
+
 struct tt_estimator {
     tt_est_options options;
+    const tti_method *method;
+    tti_paper paper;
     uint64_t samples, first_sequence, last_sequence, span; // see count_iteration
     uint64_t iterations;
     double clock_base, position_base; // clock = base + exp(log_rate) (position - position_base)

@@ -225,6 +225,7 @@ open_window(tt_estimator *est)
     window->mark = tti_series_remember(&est->history);
     window->clock_mark = tti_clock_now(est);
     tti_cycles_reset(&est->cycles);
+    est->method->begin(est);
 }
 
 // The last run's partial block and its slope go where they belong.
@@ -359,6 +360,7 @@ tt_estimator_end(tt_estimator *est, int keep_slope, tt_est_window *out)
         return;
     }
     flush_partial_block(est);
+    est->method->end(est);
     const int rising = (out->flags & (TT_EST_RISING | TT_EST_DIVERGING)) != 0;
     est->run.rising_windows = rising ? est->run.rising_windows + 1 : 0;
     tti_refresh(est);

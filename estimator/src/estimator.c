@@ -6,6 +6,11 @@
 #include <math.h>
 #include <string.h>
 
+static const tti_method *const methods[] = {
+    [TT_EST_POOLED] = &tti_method_pooled,
+    [TT_EST_PAPER] = &tti_method_paper,
+};
+
 tt_status
 tt_estimator_open(const tt_est_options *options, tt_estimator **out, tt_error *err)
 {
@@ -19,6 +24,9 @@ tt_estimator_open(const tt_est_options *options, tt_estimator **out, tt_error *e
                             "give a count of iterations, or INFINITY for none",
                             "the iteration budget must be at least 0, it is %g",
                             options->budget_iterations);
+    if ((size_t)options->method >= TT_COUNT_OF(methods))
+        return tt_error_set(err, TT_INVALID, "estimator method", NULL, "there is no method %d",
+                            (int)options->method);
     tt_estimator *est = tt_mem_zalloc(1, sizeof *est);
     if (est) {
         est->recent = tt_mem_zalloc(TTI_RECENT_LOSSES, sizeof *est->recent);
@@ -30,6 +38,7 @@ tt_estimator_open(const tt_est_options *options, tt_estimator **out, tt_error *e
         return tt_error_set(err, TT_NOMEM, "estimator", NULL, "no memory for the estimator");
     }
     est->options = *options;
+    est->method = methods[options->method];
     est->first_loss = NAN;
     est->last_time_s = NAN;
     tti_series_reset(&est->history);
@@ -90,21 +99,6 @@ tt_estimator_log_rate(const tt_estimator *est,
 
 // --- iterations and time left
 
-typedef enum answer_kind {
-    ANSWER_BUDGET,   // `budget` iterations, whatever the loss does
-    ANSWER_REACHED,  // none, with probability `confidence`
-    ANSWER_NEVER,    // plateau or unreachable
-    ANSWER_CURVE,    // the mixture
-    ANSWER_FALLBACK, // nothing is known yet
-} answer_kind;
-
-typedef struct answer {
-    answer_kind kind;
-    unsigned flags;
-    double budget, confidence;
-    tti_mixture mixture; // of ANSWER_CURVE, ANSWER_FALLBACK and, if it has one, ANSWER_NEVER
-} answer;
-
 static void
 fall_back(const tt_estimator *est, tti_mixture *out)
 {
@@ -115,63 +109,78 @@ fall_back(const tt_estimator *est, tti_mixture *out)
     out->sd[0] = 2;
 }
 
-static answer
+static void
+pooled_answer(const tt_estimator *est, tti_answer *a)
+{
+    const double target = est->options.target_loss;
+    tti_refresh(est);
+    tti_mix_left(est->mix, tti_clock_now(est), target, &a->mixture);
+    const double unreachable = a->mixture.unreachable;
+    if (est->under_row >= 2)
+        a->flags |= TT_EST_REACHED;
+    double variance, n;
+    const double loss = tti_recent_loss(est, &variance, &n);
+    if (loss <= target) {
+        a->confidence = tti_normal_cdf((target - loss) / fmax(sqrt(variance / n), 1e-300));
+        // A doubtful dip under the target is the noise of few losses: the curve knows better.
+        if (a->confidence > 0.9 || a->mixture.count == 0) {
+            a->kind = TTI_ANSWER_REACHED;
+            return;
+        }
+    }
+    if (est->plateau->now)
+        a->flags |= TT_EST_PLATEAU;
+    if (unreachable > 0.9)
+        a->flags |= TT_EST_UNREACHABLE;
+    if (a->flags & (TT_EST_PLATEAU | TT_EST_UNREACHABLE))
+        a->kind = TTI_ANSWER_NEVER;
+    if (a->mixture.count == 0) {
+        fall_back(est, &a->mixture);
+        a->flags |= TT_EST_FALLBACK;
+        if (a->kind == TTI_ANSWER_CURVE)
+            a->kind = TTI_ANSWER_FALLBACK;
+    }
+}
+
+// The pool learns from every window whatever the method: nothing more to do at its ends.
+static void
+pooled_window(tt_estimator *est)
+{
+    TT_UNUSED(est);
+}
+
+const tti_method tti_method_pooled = {"pooled", pooled_window, pooled_window, pooled_answer};
+
+static tti_answer
 find_answer(const tt_estimator *est)
 {
-    answer a = {.kind = ANSWER_CURVE};
-    const double target = est->options.target_loss;
-    if (isnan(target)) {
-        a.kind = ANSWER_BUDGET;
+    tti_answer a = {.kind = TTI_ANSWER_CURVE};
+    if (isnan(est->options.target_loss)) {
+        a.kind = TTI_ANSWER_BUDGET;
         a.flags = TT_EST_NO_TARGET;
         a.budget = fmax(est->options.budget_iterations - (double)est->iterations, 0);
         return a;
     }
-    tti_refresh(est);
-    tti_mix_left(est->mix, tti_clock_now(est), target, &a.mixture);
-    const double unreachable = a.mixture.unreachable;
-    if (est->under_row >= 2)
-        a.flags |= TT_EST_REACHED;
-    double variance, n;
-    const double loss = tti_recent_loss(est, &variance, &n);
-    if (loss <= target) {
-        a.confidence = tti_normal_cdf((target - loss) / fmax(sqrt(variance / n), 1e-300));
-        // A doubtful dip under the target is the noise of few losses: the curve knows better.
-        if (a.confidence > 0.9 || a.mixture.count == 0) {
-            a.kind = ANSWER_REACHED;
-            return a;
-        }
-    }
-    if (est->plateau->now)
-        a.flags |= TT_EST_PLATEAU;
-    if (unreachable > 0.9)
-        a.flags |= TT_EST_UNREACHABLE;
-    if (a.flags & (TT_EST_PLATEAU | TT_EST_UNREACHABLE))
-        a.kind = ANSWER_NEVER;
-    if (a.mixture.count == 0) {
-        fall_back(est, &a.mixture);
-        a.flags |= TT_EST_FALLBACK;
-        if (a.kind == ANSWER_CURVE)
-            a.kind = ANSWER_FALLBACK;
-    }
+    est->method->answer(est, &a);
     return a;
 }
 
 // Quantile p of the answer times exp(shift + N(0, extra_sd^2)).
 static double
-answer_quantile(const answer *a, double p, double shift, double extra_sd)
+answer_quantile(const tti_answer *a, double p, double shift, double extra_sd)
 {
     switch (a->kind) {
-    case ANSWER_BUDGET:
+    case TTI_ANSWER_BUDGET:
         return a->budget * exp(shift + extra_sd * tti_normal_quantile(p));
-    case ANSWER_NEVER:
+    case TTI_ANSWER_NEVER:
         return INFINITY;
-    case ANSWER_REACHED:
+    case TTI_ANSWER_REACHED:
         if (p <= fmax(a->confidence, 0.5))
             return 0;
         // not sure yet: one more block tells
         return TTI_BLOCK_LOSSES * exp(shift);
-    case ANSWER_CURVE:
-    case ANSWER_FALLBACK:
+    case TTI_ANSWER_CURVE:
+    case TTI_ANSWER_FALLBACK:
         break;
     }
     return exp(tti_mixture_quantile(&a->mixture, p, shift, extra_sd));
@@ -180,15 +189,15 @@ answer_quantile(const answer *a, double p, double shift, double extra_sd)
 void
 tt_estimator_remaining(const tt_estimator *est, tt_est_remaining *out)
 {
-    const answer a = find_answer(est);
+    const tti_answer a = find_answer(est);
     out->flags = a.flags;
     out->iterations_p10 = answer_quantile(&a, 0.1, 0, 0);
     out->iterations_median = answer_quantile(&a, 0.5, 0, 0);
     out->iterations_p90 = answer_quantile(&a, 0.9, 0, 0);
-    if (a.kind == ANSWER_BUDGET) {
+    if (a.kind == TTI_ANSWER_BUDGET) {
         out->log_iterations = tti_log_iterations(a.budget);
         out->log_iterations_sd = 0;
-    } else if (a.kind == ANSWER_REACHED) {
+    } else if (a.kind == TTI_ANSWER_REACHED) {
         out->log_iterations = 0;
         out->log_iterations_sd = 2 * (1 - a.confidence);
     } else {
@@ -204,9 +213,9 @@ tt_estimator_eta(const tt_estimator *est,
                  double log_r_sd,
                  tt_est_eta *out)
 {
-    const answer a = find_answer(est);
+    const tti_answer a = find_answer(est);
     // A budget counts iterations as they come: their statistical rate does not matter.
-    const int paced = a.kind != ANSWER_BUDGET;
+    const int paced = a.kind != TTI_ANSWER_BUDGET;
     const double shift = log_t - (paced ? log_r : 0);
     const double sd = hypot(log_t_sd, paced ? log_r_sd : 0);
     out->flags = a.flags;
@@ -244,10 +253,30 @@ tt_estimator_loss(const tt_estimator *est)
     return tti_recent_loss(est, &variance, &n);
 }
 
+double
+tt_estimator_last_loss(const tt_estimator *est)
+{
+    return est->recent_count > 0
+               ? est->recent[(est->recent_next + TTI_RECENT_LOSSES - 1) % TTI_RECENT_LOSSES]
+               : NAN;
+}
+
 uint64_t
 tt_estimator_iterations(const tt_estimator *est)
 {
     return est->iterations;
+}
+
+tt_est_method
+tt_estimator_method(const tt_estimator *est)
+{
+    return est->options.method;
+}
+
+const char *
+tt_est_method_name(tt_est_method method)
+{
+    return (size_t)method < TT_COUNT_OF(methods) ? methods[method]->name : "unknown";
 }
 
 uint32_t

@@ -136,7 +136,7 @@ static void
 pure_noise_leaves_the_rate_at_the_pooled_one(void **state)
 {
     TT_UNUSED(state);
-    const tt_est_options options = {0.31, INFINITY, 0};
+    const tt_est_options options = {.target_loss = 0.31, .budget_iterations = INFINITY};
     const double base[1] = {0}, other[1] = {1};
     double worst_mean = 0, least_sd = 1, most_sd = 0;
     uint32_t plateaus = 0, rising = 0;
@@ -187,7 +187,7 @@ slow_setting_is_seen_within_its_prior(void **state)
 {
     TT_UNUSED(state);
     const double base[2] = {0.1, 0}, slow[2] = {1, 0};
-    const tt_est_options options = {0.45, INFINITY, 0};
+    const tt_est_options options = {.target_loss = 0.45, .budget_iterations = INFINITY};
     double sum = 0, least_sd = 1;
     enum { ROUNDS = 20 };
     for (uint64_t seed = 0; seed < ROUNDS; seed++) {

@@ -14,7 +14,7 @@ static const double features[2] = {0.25, 0.5};
 static tt_estimator *
 open_with(double target)
 {
-    const tt_est_options options = {target, INFINITY, 0};
+    const tt_est_options options = {.target_loss = target, .budget_iterations = INFINITY};
     tt_estimator *est = NULL;
     assert_int_equal(tt_estimator_open(&options, &est, NULL), TT_OK);
     return est;
@@ -640,7 +640,7 @@ static void
 budget_rules_without_a_target(void **state)
 {
     TT_UNUSED(state);
-    tt_est_options options = {NAN, 500, 0};
+    tt_est_options options = {.target_loss = NAN, .budget_iterations = 500};
     tt_estimator *est;
     assert_int_equal(tt_estimator_open(&options, &est, NULL), TT_OK);
     feed f = feed_of(est, 4);
@@ -673,7 +673,8 @@ static void
 rounds_count_once_under_bsp(void **state)
 {
     TT_UNUSED(state);
-    const tt_est_options options = {NAN, 1000, 1};
+    const tt_est_options options = {
+        .target_loss = NAN, .budget_iterations = 1000, .bulk_synchronous = 1};
     tt_estimator *est;
     assert_int_equal(tt_estimator_open(&options, &est, NULL), TT_OK);
     tt_estimator_begin(est, 1, 0, 8, features, 2);
@@ -774,11 +775,11 @@ opening_refuses_nonsense_and_survives_short_memory(void **state)
     TT_UNUSED(state);
     tt_estimator *est;
     tt_error err = {0};
-    tt_est_options options = {INFINITY, 100, 0};
+    tt_est_options options = {.target_loss = INFINITY, .budget_iterations = 100};
     assert_int_equal(tt_estimator_open(&options, &est, &err), TT_INVALID);
     assert_null(est);
     assert_true(err.advice[0] != '\0');
-    options = (tt_est_options){0.3, NAN, 0};
+    options = (tt_est_options){.target_loss = 0.3, .budget_iterations = NAN};
     assert_int_equal(tt_estimator_open(&options, &est, &err), TT_INVALID);
     options.budget_iterations = INFINITY;
     for (uint64_t nth = 1; nth <= 4; nth++) {

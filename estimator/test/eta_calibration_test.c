@@ -61,7 +61,7 @@ run_seed(trace_curve curve, uint64_t seed, int switching, tally sums[CHECKPOINTS
     trace t = random_trace(curve, seed, &target, &end);
     tt_rng rng;
     tt_rng_init(&rng, seed, TT_RNG_TEST, 99);
-    const tt_est_options options = {target, INFINITY, 0};
+    const tt_est_options options = {.target_loss = target, .budget_iterations = INFINITY};
     tt_estimator *est;
     assert_int_equal(tt_estimator_open(&options, &est, NULL), TT_OK);
     tt_est_window window = {0};

@@ -128,7 +128,7 @@ logistic_regression(void **state)
     double within = 0, held = 0, infinite = 0;
     uint32_t asked = 0;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        tt_est_options options = {NAN, INFINITY, 0};
+        tt_est_options options = {.target_loss = NAN, .budget_iterations = INFINITY};
         const uint32_t end = train(seed, &options.target_loss);
         if (end < 1500)
             continue;

@@ -48,7 +48,7 @@ typedef struct tti_spec {
     int64_t slices;
     const tt_config_node *setting, *knobs;
     int method; // tt_reconfig_method
-    int tuner_enabled, tuner_model, tuner_compare;
+    int tuner_enabled, tuner_model, tuner_estimator, tuner_compare;
     int64_t initial_settings, window;
     double guard;
     const tt_config_node *script;
@@ -115,5 +115,10 @@ struct json_t *tti_setting_json(const tt_job *job, const tt_setting *setting);
 tt_status tti_model_save(const char *path, const tt_job *job, const float *params, tt_error *err);
 tt_status
 tti_model_save_npz(const char *path, const tt_job *job, const float *params, tt_error *err);
+
+// ---- how it is tuned (training_tuner.c)
+tt_est_method tti_job_estimator(const tt_job *job);
+// "model sum, estimator pooled", "off", "script".
+const char *tti_job_tuner_text(const tt_job *job, char *out, size_t size);
 
 #endif

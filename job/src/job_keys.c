@@ -16,7 +16,8 @@ static const char *const tables[] = {"dense", "sparse", NULL};
 static const char *const schedules[] = {"constant", "inverse", "inverse_sqrt", "exponential", NULL};
 static const char *const decay_units[] = {"iteration", "epoch", NULL};
 const char *const tti_method_names[] = {"on_demand", "drain", "checkpoint", NULL};
-static const char *const tuner_models[] = {"sum", "time", "product", NULL};
+static const char *const tuner_models[] = {"sum", "time", "product", "paper", NULL};
+static const char *const tuner_estimators[] = {"auto", "pooled", "paper", NULL};
 
 #define AT(field) offsetof(tti_spec, field)
 
@@ -409,7 +410,16 @@ const tt_config_key tti_job_keys[] = {
      .offset = AT(tuner_model),
      .values = tuner_models,
      .default_text = "sum",
-     .help = "how the loss enters the model of iteration time"},
+     .help = "how the loss enters the model of iteration time; paper: the paper's tuner instead of "
+             "this one, for comparisons"},
+    {.path = "tuner.estimator",
+     .kind = TT_CONFIG_ENUM,
+     .offset = AT(tuner_estimator),
+     .values = tuner_estimators,
+     .default_text = "auto",
+     .help =
+         "iterations left from the losses of the whole job, or as in the paper from one window; "
+         "auto: pooled, with model paper the paper's"},
     {.path = "tuner.initial_settings",
      .kind = TT_CONFIG_INT,
      .offset = AT(initial_settings),

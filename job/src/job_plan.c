@@ -126,13 +126,16 @@ print_space(const tt_job *job, FILE *out)
 {
     const tti_spec *spec = &job->spec;
     uint32_t free_knobs = tt_space_free_count(&job->space);
+    char tuner[64];
     if (job->script_count > 0)
         (void)fprintf(out, "tuning        off: a script of %u settings\n", job->script_count);
     else if (!spec->tuner_enabled || free_knobs == 0)
         (void)fprintf(out, "tuning        off%s\n", free_knobs == 0 ? ": every knob is fixed" : "");
     else
-        (void)fprintf(out, "tuning        %u knobs, about %.1e settings; starts %s\n", free_knobs,
-                      exp(tt_space_log_size(&job->space)), tti_warm_used(job) ? "warm" : "cold");
+        (void)fprintf(out, "tuning        %u knobs, about %.1e settings; starts %s; %s\n",
+                      free_knobs, exp(tt_space_log_size(&job->space)),
+                      tti_warm_used(job) ? "warm" : "cold",
+                      tti_job_tuner_text(job, tuner, sizeof tuner));
     for (uint32_t k = 0; k < job->space.count; k++)
         if (!job->space.knob[k].absent)
             print_knob(out, &job->space.knob[k]);
@@ -244,12 +247,13 @@ tt_status
 tt_job_plan_json(tt_job *job, FILE *out)
 {
     const tti_spec *spec = &job->spec;
+    char tuner[64];
     json_t *knobs = json_array();
     for (uint32_t k = 0; k < job->space.count; k++)
         (void)json_array_append_new(knobs, knob_json(&job->space.knob[k]));
     json_t *object = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:b, s:i, s:o, "
-        "s:o, s:o, s:I, s:o, s:o, s:I, s:o}",
+        "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:b, s:s, s:i, "
+        "s:o, s:o, s:o, s:I, s:o, s:o, s:I, s:o}",
         "job", job->name, "model", tti_model_names[spec->model], "rows",
         (json_int_t)job->train->row_count, "test_rows",
         (json_int_t)(job->test != NULL ? job->test->row_count : 0), "features",
@@ -258,12 +262,12 @@ tt_job_plan_json(tt_job *job, FILE *out)
         tti_driver_names[spec->driver], "consistency", tti_consistency_names[spec->consistency],
         "nodes", (int)job->node_count, "stop_loss", number(spec->stop_loss), "stop_objective",
         number(spec->stop_objective), "max_epochs", number(spec->stop_epochs), "max_time",
-        number(spec->stop_time), "tuned", spec->tuner_enabled, "free_knobs",
+        number(spec->stop_time), "tuned", spec->tuner_enabled, "tuner",
+        tti_job_tuner_text(job, tuner, sizeof tuner), "free_knobs",
         (int)tt_space_free_count(&job->space), "log_settings",
         number(tt_space_log_size(&job->space)), "repository", warm_json(job), "knobs", knobs,
-        "validation_rows",
-        (json_int_t)(job->validation != NULL ? job->validation->row_count : 0), "prior_loss",
-        number(job->prior_loss), "train_files", files_json(spec->train), "patience",
+        "validation_rows", (json_int_t)(job->validation != NULL ? job->validation->row_count : 0),
+        "prior_loss", number(job->prior_loss), "train_files", files_json(spec->train), "patience",
         (json_int_t)spec->patience, "test_files", files_json(spec->test_file));
     if (object == NULL)
         return TT_NOMEM;

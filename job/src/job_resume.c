@@ -176,6 +176,16 @@ tti_resume_section(const tti_resume *resume, const char *name, tt_archive *in)
     tt_archive_read(in, bytes, count);
 }
 
+// Another way to tune begins anew as well, and counts its settings from 0.
+uint64_t
+tti_resume_space_print(const tt_job *job)
+{
+    int paper = job->spec.tuner_model == TT_TUNER_MODEL_PAPER;
+    const uint64_t parts[] = {tt_tuner_space_print(&job->space), (uint64_t)job->spec.tuner_model,
+                              paper ? (uint64_t)tti_job_estimator(job) : 0};
+    return XXH3_64bits(parts, sizeof parts);
+}
+
 int
 tti_resume_same_space(const tt_job *job, const tti_resume *resume)
 {
@@ -183,5 +193,5 @@ tti_resume_same_space(const tt_job *job, const tti_resume *resume)
     uint64_t print = 0;
     tti_resume_section(resume, "training", &in);
     TT_ARCHIVE(&in, print);
-    return in.status == TT_OK && print == tt_tuner_space_print(&job->space);
+    return in.status == TT_OK && print == tti_resume_space_print(job);
 }

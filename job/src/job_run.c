@@ -258,8 +258,9 @@ say_resumed(tti_training *tr, const tti_resume *resume)
     if (resume->changes[0] != '\0')
         tti_training_event(tr, "info", "changed: %s", resume->changes);
     if (tr->tuner != NULL && tr->tuned && !tr->tuner_resumed)
-        tti_training_event(tr, "info",
-                           "the search space is another one now: the tuner begins anew");
+        tti_training_event(
+            tr, "info",
+            "the search space or the way to tune is another one now: the tuner begins anew");
 }
 
 // Trains once; result and model are filled as far as it got.

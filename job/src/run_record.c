@@ -194,6 +194,8 @@ tti_run_update(tt_store *store,
     run.untuned_seconds = result->untuned_seconds;
     run.engine = "threads";
     run.started_from = tti_warm_used(job) ? job->warm.reason : NULL;
+    char tuner[64];
+    run.tuner = tti_job_tuner_text(job, tuner, sizeof tuner);
     return tt_store_put_run(store, &run, err);
 }
 
@@ -343,7 +345,7 @@ open_store_again(tt_job *job,
     if (status == TT_OK && !same_space) {
         (void)tt_store_close(*store, NULL);
         *store = NULL;
-        (void)put_aside(path, "before", "it is of another search space");
+        (void)put_aside(path, "before", "it is of another search space or way to tune");
         status = TT_NOTFOUND;
     } else if (status == TT_CORRUPT || status == TT_INVALID) {
         (void)put_aside(path, "damaged", why.what);

@@ -93,7 +93,8 @@ open_estimator(tti_training *tr, tt_error *err)
     tt_est_options options = {.target_loss = target_of(&job->spec),
                               .budget_iterations =
                                   job->spec.stop_epochs * tti_job_epoch_iterations(job),
-                              .bulk_synchronous = job->table.consistency == TT_PS_BSP};
+                              .bulk_synchronous = job->table.consistency == TT_PS_BSP,
+                              .method = tti_job_estimator(job)};
     return tt_estimator_open(&options, &tr->estimator, err);
 }
 

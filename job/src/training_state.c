@@ -43,7 +43,7 @@ visit_validation(tti_training *tr, tt_archive *archive)
 void
 tti_training_visit(tti_training *tr, tt_archive *archive)
 {
-    uint64_t own = tt_tuner_space_print(&tr->job->space), print = own;
+    uint64_t own = tti_resume_space_print(tr->job), print = own;
     TT_ARCHIVE(archive, print); // first, see tti_resume_same_space
     tr->same_space = print == own;
     tt_archive_tag(archive, STATE_VERSION);

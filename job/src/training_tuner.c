@@ -114,6 +114,30 @@ on_event(void *self, double now_s, const char *text)
     tti_training_event(self, "info", "%s", text);
 }
 
+tt_est_method
+tti_job_estimator(const tt_job *job)
+{
+    enum { AUTO, POOLED, PAPER }; // values of tuner.estimator
+    int chosen = job->spec.tuner_estimator;
+    if (chosen == AUTO)
+        return job->spec.tuner_model == TT_TUNER_MODEL_PAPER ? TT_EST_PAPER : TT_EST_POOLED;
+    return chosen == PAPER ? TT_EST_PAPER : TT_EST_POOLED;
+}
+
+const char *
+tti_job_tuner_text(const tt_job *job, char *out, size_t size)
+{
+    if (job->script_count > 0)
+        (void)snprintf(out, size, "script");
+    else if (!job->spec.tuner_enabled || tt_space_free_count(&job->space) == 0)
+        (void)snprintf(out, size, "off");
+    else
+        (void)snprintf(out, size, "model %s, estimator %s",
+                       tt_tuner_model_name((tt_tuner_model)job->spec.tuner_model),
+                       tt_est_method_name(tti_job_estimator(job)));
+    return out;
+}
+
 tt_status
 tti_training_open_tuner(tti_training *tr, tt_error *err)
 {

@@ -420,6 +420,8 @@ tti_warm_find(tt_job *job, int cold)
         why = "nothing is taken from it: tuning is off";
     else if (tt_space_free_count(&job->space) == 0)
         why = "nothing is taken from it: every knob is fixed";
+    else if (job->spec.tuner_model == TT_TUNER_MODEL_PAPER)
+        why = "nothing is taken from it: the paper's tuner begins cold";
     else if (cold)
         why = "begins cold, as asked for";
     if (why != NULL)

@@ -81,7 +81,8 @@ describe_run(const tti_training *tr,
     out->id = tr->identity->run_id;
     out->run_dir = tr->identity->run_dir;
     out->status = status;
-    out->tuned = tr->tuned;
+    // Where the paper's tuner ended is no setting to begin with.
+    out->tuned = tr->tuned && tr->job->spec.tuner_model != TT_TUNER_MODEL_PAPER;
     out->train_seconds = tr->train_seconds;
     out->iterations = (int64_t)tr->iterations;
     out->settings = lesson->measured;

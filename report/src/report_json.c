@@ -132,6 +132,7 @@ run_object(builder *b)
     put_integer(b, o, "updated_at", r->updated_at);
     put(b, o, "seed", json_integer((json_int_t)run->seed));
     put_string(b, o, "engine", run->engine);
+    put_string(b, o, "tuner", run->tuner);
     put_string(b, o, "driver", run->driver);
     put_string(b, o, "consistency", run->consistency);
     put_integer(b, o, "nodes", run->nodes);

@@ -70,7 +70,8 @@ read_run(tti_report *report, const tt_store_query *row)
                         .final_setting = INT(26),
                         .untuned_seconds = REAL(27),
                         .engine = TEXT(28),
-                        .started_from = TEXT(29)};
+                        .started_from = TEXT(29),
+                        .tuner = TEXT(30)};
     memcpy(&r->seed, &seed, sizeof seed);
     report->updated_at = INT(4);
     report->has_run = 1;

@@ -134,6 +134,8 @@ print_job(const tti_printer *p)
     if (run->consistency != NULL)
         append(line, sizeof line, "%s, ", run->consistency);
     append(line, sizeof line, "seed %llu", (unsigned long long)run->seed);
+    if (run->tuner != NULL)
+        append(line, sizeof line, ", tuner: %s", run->tuner);
     (void)fputs("  ", p->out);
     tti_print_folded(p, 2, 2, line);
     if (run->engine != NULL && strcmp(run->engine, "simulated") == 0)

@@ -75,6 +75,7 @@ fill_run(tt_store_run *run)
     run->started_at = 1795270320;
     run->seed = 42;
     run->engine = "threads";
+    run->tuner = "model paper, estimator paper";
     run->driver = "messages";
     run->consistency = "asp";
     run->nodes = 8;

@@ -90,6 +90,9 @@ for unlike in consistency=bsp cluster.driver=in_place optimizer.batch_size=4096 
 done
 ends 0 "$trimtab" plan job.yaml --set tuner.enabled=off
 check 'without tuning nothing is taken' says 'nothing is taken from it: tuning is off' out
+ends 0 "$trimtab" plan job.yaml --set tuner.model=paper
+check "the paper's tuner takes nothing" says "nothing is taken from it: the paper's tuner begins cold" out
+check "the paper's tuner starts cold" says 'starts cold; model paper, estimator paper' out
 
 # ---- runs at the same time
 for i in 1 2 3; do

@@ -29,7 +29,7 @@ for place in setting.servers=1 setting.servers=5 'cluster.nodes=3' 'cluster.node
     sets=()
     for assignment in $place; do sets+=(--set "$assignment"); done
     ends 0 "$trimtab" run --resume "$copy" --json "${sets[@]}"
-    check "$place: it says what changed" says 'changed: |search space is another' err
+    check "$place: it says what changed" says 'changed: |search space or the way to tune is another' err
     check "$place: no iteration was trained" [ "$(metric iterations)" = 750 ]
     check "$place: another model" cmp -s whole "$copy/model.safetensors"
     check "$place: AUC $(metric auc) instead of $auc" [ "$(metric auc)" = "$auc" ]

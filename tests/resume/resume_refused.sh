@@ -106,6 +106,18 @@ rm copy/run.db
 ends 0 "$trimtab" run --resume copy --set stop.max_epochs=6
 ends 0 "$trimtab" report copy
 
+# ---- another way to tune counts its settings anew
+copy
+ends 0 "$trimtab" run --resume copy --set stop.max_epochs=6 --set tuner.model=paper
+check 'the tuner begins anew' says 'the tuner begins anew' err
+check 'and so do its records' says 'kept as run.db.before' err
+ends 0 "$trimtab" report copy
+check 'the report names it' says 'tuner: model paper, estimator paper' out
+mv copy/run.db.before before.db
+ends 0 "$trimtab" run --resume copy --set stop.max_epochs=8 # of the paper's tuner too
+check 'the same way goes on' silent 'begins anew' err
+check 'and so do its records (2)' [ ! -e copy/run.db.before ]
+
 # ---- two processes in one directory
 "$trimtab" run long.yaml --runs long -q >/dev/null 2>&1 &
 job=$!

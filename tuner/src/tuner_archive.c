@@ -1,6 +1,7 @@
 // The manager's knowledge as bytes and back, for checkpoints: every setting tried, the process, the
 // ledger of what was spent. Memory images of this build's structs, guarded by their sizes, and by a
-// print of the search space: in another space a coordinate means something else.
+// print of the search space: in another space a coordinate means something else. Another way to
+// tune has other rows.
 #include "tuner_internal.h"
 #include <string.h>
 
@@ -43,6 +44,8 @@ tag_space(const tt_tuner *t, tt_archive *archive)
     tt_archive_tag(archive, tt_tuner_space_print(t->space));
     tt_archive_tag(archive, t->options.nodes);
     tt_archive_tag(archive, (uint64_t)t->options.model);
+    tt_archive_tag(archive,
+                   t->way->rows_of_left ? 1 + (uint64_t)tt_estimator_method(t->estimator) : 0);
     tt_archive_tag(archive, t->gp != NULL);
 }
 
@@ -65,6 +68,7 @@ tt_tuner_save(const tt_tuner *tuner, tt_archive *out)
 static void
 keep_own(tt_tuner *t, const tt_tuner *own)
 {
+    t->way = own->way;
     t->space = own->space;
     t->estimator = own->estimator;
     t->options = own->options;

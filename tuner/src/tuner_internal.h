@@ -7,6 +7,9 @@
 #include "tt/tuner_search.h"
 
 enum { TTI_TUNER_NOBODY = 0xffffffffu };
+// Windows of one setting that the paper's way keeps as rows: a fit costs the cube of the rows, and
+// a job has thousands of windows.
+enum { TTI_PAPER_ROWS = 8 };
 
 // A setting that was in force, or stood in the start phase's plan.
 typedef struct tti_tried {
@@ -28,7 +31,9 @@ typedef struct tti_tried {
     double seen_s;                // end of its last window
     uint64_t seen_window;
     uint32_t windows;
-    uint64_t iterations; // applied under it, for the ledger
+    uint64_t iterations;                // applied under it, for the ledger
+    uint32_t paper_row[TTI_PAPER_ROWS]; // of the process: its newest windows, round and round
+    uint32_t paper_rows;                // ever entered
 } tti_tried;
 
 // What one (hypothetical) setting is compared with the reference.
@@ -79,9 +84,56 @@ typedef struct tti_prior {
     double stage, y, var; // as entered
 } tti_prior;
 
+// What a window measured.
+typedef struct tti_measured {
+    const tt_est_window *window;
+    double log_t, var; // seconds per iteration; variance of its own noise
+    double weight;     // iterations
+    double stage;
+} tti_measured;
+
+typedef enum tti_next {
+    TTI_NEXT_WINDOW, // go on
+    TTI_NEXT_DECIDE,
+    TTI_NEXT_ABANDON,
+    TTI_NEXT_LEAVE, // the setting in force is out of the question; ref_id: what it is compared with
+} tti_next;
+
+// A way to tune: what tuner_step.c asks, in the order of a job's life. The manager keeps windows,
+// switches, phases and records for all of them.
+typedef struct tti_way {
+    const char *name;
+    tt_gp_model model; // of the process, and what is known of the spread of its y beforehand
+    double scale, scale_rows;
+    int rows_of_left; // its rows hold iterations left: another estimator's method makes others
+    void (*plan)(tt_tuner *t); // the points of the start phase
+    int (*window_full)(const tt_tuner *t, const tt_est_window *w);
+    // Of a trial's window so far. ABANDON: it must be broken off (seen: seconds per iteration at
+    // least; why: NULL = too slow). LEAVE: what a warm start began with is out of the question.
+    tti_next (*watch_trial)(tt_tuner *t, const tt_est_window *w, double *seen, const char **why);
+    // A window of the setting in force becomes a row.
+    tt_status (*enter)(tt_tuner *t, const tti_measured *m, tt_error *err);
+    // What earlier runs taught was just found not to hold here. NULL: the way takes nothing of
+    // them.
+    void (*forget)(tt_tuner *t);
+    tti_next (*after_window)(tt_tuner *t, const tt_est_window *w, int was_trial);
+    // What to do next. must_leave: the setting in force is out of the question. frame: what it was
+    // based on, slice closed.
+    tt_status (*decide)(
+        tt_tuner *t, int must_leave, tti_choice *out, tti_frame *frame, tt_error *err);
+    // The choice is to stay, or to go back: when to look again, and the phase until then.
+    void (*rest)(tt_tuner *t, const tti_choice *c);
+    uint32_t (*best)(const tt_tuner *t);
+    int (*predict)(const tt_tuner *t, const tt_setting *setting, double *log_mean, double *log_sd);
+} tti_way;
+
+extern const tti_way tti_way_sum, tti_way_time, tti_way_product; // tuner_default.c
+extern const tti_way tti_way_paper;                              // tuner_paper.c
+
 typedef enum tti_state { TTI_NEW, TTI_RUNNING, TTI_SWITCHING, TTI_ENDED } tti_state;
 
 struct tt_tuner {
+    const tti_way *way;
     const tt_space *space;
     tt_estimator *estimator;
     tt_tuner_options options;
@@ -127,6 +179,8 @@ struct tt_tuner {
     int in_transition;   // parameters or data still move
     int transition_seen; // they moved within this window: no time row
     int fit_in_window;
+    double window_loss;   // of the iteration just before the window
+    double paper_worst_s; // largest y told so far
     double ref_t; // what a trial is compared with: seconds per iteration, log rate and its id
     double ref_rate;
     uint32_t ref_id;
@@ -150,9 +204,8 @@ struct tt_tuner {
 // Adds a setting, or finds it. TTI_TUNER_NOBODY when memory is short.
 uint32_t tti_tuner_adopt(tt_tuner *t, const tt_setting *setting);
 void tti_tuner_describe(const tt_tuner *t, const tt_setting *setting, tti_tried *out);
-// Enters a window's seconds per iteration as the row of its setting.
-TT_NODISCARD tt_status
-tti_tuner_add_row(tt_tuner *t, uint32_t id, double log_t, double var, double weight, tt_error *err);
+// Enters a window's seconds per iteration as the row of the setting in force.
+TT_NODISCARD tt_status tti_tuner_add_row(tt_tuner *t, const tti_measured *m, tt_error *err);
 TT_NODISCARD tt_status tti_tuner_refit(tt_tuner *t, tt_error *err);
 // About what a fit and a search cost, in seconds of one core.
 double tti_tuner_fit_seconds(const tt_tuner *t);
@@ -161,9 +214,6 @@ double tti_tuner_log_rate(const tt_tuner *t, const tti_tried *setting, uint32_t 
 uint32_t tti_tuner_incumbent(const tt_tuner *t, double stage);
 // Posterior of log seconds per iteration now.
 void tti_tuner_log_t(const tt_tuner *t, const double *x, double *mean, double *sd);
-
-// The points of the start phase.
-void tti_tuner_plan(tt_tuner *t);
 
 // ---- tuner_prior.c: rows of earlier runs ------------------------------------------------------
 

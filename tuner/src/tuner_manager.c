@@ -3,8 +3,12 @@
 #include <math.h>
 #include <string.h>
 
-// S.d. of log seconds per iteration over a space of settings, before anything was measured.
-static const double SCALE = 1;
+static const tti_way *const ways[] = {
+    [TT_TUNER_MODEL_SUM] = &tti_way_sum,
+    [TT_TUNER_MODEL_TIME] = &tti_way_time,
+    [TT_TUNER_MODEL_PRODUCT] = &tti_way_product,
+    [TT_TUNER_MODEL_PAPER] = &tti_way_paper,
+};
 static const double switch_prior[TT_TUNER_CLASSES] = {0.002, 0.05, 0.05, 0.1};
 
 static tt_status
@@ -21,9 +25,13 @@ check_options(const tt_space *space, const tt_tuner_options *o, tt_error *err)
     if (!(o->guard >= 0 && o->guard < 10))
         return tt_error_set(err, TT_INVALID, "tuner.guard", "10% is the default",
                             "the guard must be from 0 to 10, not %g", o->guard);
-    if ((int)o->model < TT_TUNER_MODEL_SUM || (int)o->model > TT_TUNER_MODEL_PRODUCT)
+    if ((size_t)o->model >= TT_COUNT_OF(ways))
         return tt_error_set(err, TT_INVALID, "tuner.model", NULL, "there is no model %d",
                             (int)o->model);
+    if (ways[o->model]->forget == NULL &&
+        (o->start != NULL || o->warm_count > 0 || o->prior_count > 0))
+        return tt_error_set(err, TT_INVALID, "tuner.model", NULL,
+                            "model %s takes nothing of earlier runs", ways[o->model]->name);
     if (!(o->budget_s >= 0) || !(o->window_s_min >= 0))
         return tt_error_set(err, TT_INVALID, "tuner", NULL, "times must not be negative");
     return TT_OK;
@@ -53,17 +61,13 @@ snap(void *self, double *x)
 static tt_status
 open_process(tt_tuner *t, tt_error *err)
 {
-    static const tt_gp_model models[] = {TT_GP_SUM, TT_GP_TIME, TT_GP_PRODUCT};
     if (t->search.dims == 0)
         return TT_OK;
-    // Log seconds per iteration of a space of settings spread by about e^0.7 either way; two rows'
-    // worth of that belief keeps the first few windows, which may be alike by chance, from closing
-    // the search.
-    tt_gp_options options = {.model = models[t->options.model],
+    tt_gp_options options = {.model = t->way->model,
                              .dims = t->search.dims,
                              .seed = t->options.seed,
-                             .scale = SCALE,
-                             .scale_rows = 2};
+                             .scale = t->way->scale,
+                             .scale_rows = t->way->scale_rows};
     for (uint32_t d = 0; d < t->search.dims; d++) {
         tt_knob_kind kind = t->space->knob[t->search.knob[d]].knob->kind;
         options.kind[d] =
@@ -90,6 +94,7 @@ tt_tuner_open(const tt_space *space,
     t->space = space;
     t->estimator = estimator;
     t->options = *options;
+    t->way = ways[options->model];
     if (callbacks != NULL)
         t->callbacks = *callbacks;
     tt_search_space_init(&t->search, space);
@@ -105,7 +110,7 @@ tt_tuner_open(const tt_space *space,
         status = tt_error_set(err, TT_NOMEM, "tuner", NULL, "no memory for the tuner");
     // Only valid until open returns.
     if (status == TT_OK)
-        tti_tuner_plan(t);
+        t->way->plan(t);
     t->options.warm = NULL;
     t->options.start = NULL;
     t->options.prior = NULL;
@@ -115,6 +120,12 @@ tt_tuner_open(const tt_space *space,
     }
     *out = t;
     return TT_OK;
+}
+
+const char *
+tt_tuner_model_name(tt_tuner_model model)
+{
+    return (size_t)model < TT_COUNT_OF(ways) ? ways[model]->name : "unknown";
 }
 
 void
@@ -148,8 +159,7 @@ tt_tuner_reconfigured(
 uint32_t
 tt_tuner_best(const tt_tuner *tuner, tt_setting *out)
 {
-    double stage = tt_estimator_stage(tuner->estimator);
-    uint32_t best = tti_tuner_incumbent(tuner, isfinite(stage) ? stage : 0);
+    uint32_t best = tuner->way->best(tuner);
     *out = tuner->tried[best].setting;
     return best;
 }
@@ -193,12 +203,7 @@ tt_tuner_measured(const tt_tuner *tuner, uint32_t id, tt_tuner_measurement *out)
 int
 tt_tuner_predict(const tt_tuner *tuner, const tt_setting *setting, double *log_mean, double *log_sd)
 {
-    double x[TT_KNOBS_MAX];
-    if (tuner->gp == NULL || tt_gp_rows(tuner->gp) == 0)
-        return 0;
-    tt_search_encode(&tuner->search, setting, x);
-    tti_tuner_log_t(tuner, x, log_mean, log_sd);
-    return isfinite(*log_sd);
+    return tuner->way->predict(tuner, setting, log_mean, log_sd);
 }
 
 static double

@@ -53,32 +53,25 @@ tti_tuner_adopt(tt_tuner *t, const tt_setting *setting)
 }
 
 tt_status
-tti_tuner_add_row(tt_tuner *t, uint32_t id, double log_t, double var, double weight, tt_error *err)
+tti_tuner_add_row(tt_tuner *t, const tti_measured *m, tt_error *err)
 {
-    tti_tried *s = &t->tried[id];
-    double stage = tt_estimator_stage(t->estimator);
-    stage = isfinite(stage) ? stage : 0;
-    s->weight_all += weight;
-    s->var_all = var * weight / s->weight_all;
-    s->log_t_all += weight / s->weight_all * (log_t - s->log_t_all);
-    if (t->search.dims == 0)
-        return TT_OK;
-    if (s->row >= 0 && fabs(stage - s->row_stage) <= STAGE_MERGE && !s->abandoned) {
-        double total = s->row_weight + weight, share = weight / total;
-        s->log_t += share * (log_t - s->log_t);
+    tti_tried *s = &t->tried[t->current];
+    if (s->row >= 0 && fabs(m->stage - s->row_stage) <= STAGE_MERGE && !s->abandoned) {
+        double total = s->row_weight + m->weight, share = m->weight / total;
+        s->log_t += share * (m->log_t - s->log_t);
         s->row_weight = total;
         s->row_windows++;
         // var is that of the newest window; all of them together know it better by their number.
-        tt_gp_row row = {s->row_stage, s->log_t, var * weight / total, s->row_windows};
+        tt_gp_row row = {s->row_stage, s->log_t, m->var * m->weight / total, s->row_windows};
         return tt_gp_replace(t->gp, (uint32_t)s->row, &row, err);
     }
-    tt_gp_row row = {stage, log_t, var, 1};
+    tt_gp_row row = {m->stage, m->log_t, m->var, 1};
     TT_TRY(tt_gp_add(t->gp, s->x, &row, err));
     s->row = (int)tt_gp_rows(t->gp) - 1;
-    s->row_weight = weight;
-    s->row_stage = stage;
+    s->row_weight = m->weight;
+    s->row_stage = m->stage;
     s->row_windows = 1;
-    s->log_t = log_t;
+    s->log_t = m->log_t;
     return TT_OK;
 }
 

@@ -3,58 +3,12 @@
 #include <math.h>
 #include <string.h>
 
-// A trial is broken off when it is this much slower than what it is compared with, after allowing
-// for statistics.
-static const double ABANDON_RATIO = 1.6;
-// The job's own start setting, after a warm start.
-static const double OWN_RATIO = 10;
-// A rest lasts so many times what a fit costs (1 % of a core), and each rest is longer than the
-// last.
-static const double REST_FITS = 100, REST_GROWTH = 1.5, HELD_FITS = 20;
-// Settled windows last at least this share of the job, so that a long job does not drown in them.
-static const double SETTLED_WINDOW_SHARE = 0.01;
 // A dozen cycles that agree by chance do not make a cycle certain.
 static const double CYCLE_CV_LEAST = 0.1;
 // S.d. of log t where only a bound on it is known.
 static const double BOUND_SD = 0.3;
 // S.d. of log t seen in a trial that was broken off, when promises are judged by it.
 static const double ABANDONED_SD = 0.5;
-// A switch that loses fewer iterations than this is cheap, and the start phase short.
-static const double CHEAP_ITERATIONS = 20;
-enum { PLAN_DEAR = 10, PLAN_CHEAP = 5, PLAN_WARM = 3, PLAN_REMEMBERING = 2 };
-
-void
-tti_tuner_plan(tt_tuner *t)
-{
-    const tt_tuner_options *o = &t->options;
-    uint32_t wanted = o->initial_settings, room = (uint32_t)TT_COUNT_OF(t->plan);
-    t->plan_count = t->plan_done;
-    for (uint32_t i = 0; i < o->warm_count && o->warm != NULL && t->plan_count < PLAN_WARM; i++)
-        if (tt_space_valid(t->space, &o->warm[i]) &&
-            !tt_setting_equal(&o->warm[i], &t->search.base) &&
-            !tt_setting_equal(&o->warm[i], &t->tried[0].setting))
-            t->plan[t->plan_count++] = o->warm[i];
-    if (t->plan_count > 0 || t->search.dims == 0 || t->warm)
-        return;
-    wanted = wanted > 0 ? wanted : t->prior_count > 0 ? PLAN_REMEMBERING : PLAN_DEAR;
-    t->plan_count = tt_search_spread(&t->search, o->seed, t->taken, (uint32_t)t->tried_count,
-                                     TT_MIN(wanted, room), t->plan);
-    t->plan_auto = o->initial_settings == 0;
-}
-
-// Memory does not hold here: the points of a cold start, after all.
-static void
-plan_afresh(tt_tuner *t)
-{
-    uint32_t room = (uint32_t)TT_COUNT_OF(t->plan);
-    // What it has cost is lost: making up for it by trying less would cost more.
-    t->forgiven_s = fmax(tti_tuner_ledger(t), 0);
-    t->plan_count = t->plan_done;
-    t->plan_count +=
-        tt_search_spread(&t->search, t->options.seed, t->taken, (uint32_t)t->tried_count,
-                         TT_MIN((uint32_t)PLAN_CHEAP, room - t->plan_done), t->plan + t->plan_done);
-    tti_tuner_event(t, "what earlier runs taught does not hold here: exploring afresh");
-}
 
 // ---- time and windows ------------------------------------------------------------------------
 
@@ -92,15 +46,22 @@ open_window(tt_tuner *t)
     t->window_begin_s = t->now_s;
     t->transition_seen = t->in_transition;
     t->fit_in_window = 0;
+    t->window_loss = tt_estimator_last_loss(t->estimator);
     tt_estimator_begin(t->estimator, t->current, t->generation, s->workers, s->feature,
                        s->feature_count);
+}
+
+static double
+now_stage(const tt_tuner *t)
+{
+    double stage = tt_estimator_stage(t->estimator);
+    return isfinite(stage) ? stage : 0;
 }
 
 static void
 close_window(tt_tuner *t, int abandoned, int cut, tt_est_window *w)
 {
     tt_estimator_end(t->estimator, !abandoned, w);
-    double stage = tt_estimator_stage(t->estimator);
     tt_tuner_window_record record = {.index = t->window_index++,
                                      .setting_id = t->current,
                                      .generation = t->generation,
@@ -108,7 +69,7 @@ close_window(tt_tuner *t, int abandoned, int cut, tt_est_window *w)
                                      .phase = time_phase(t),
                                      .begin_s = t->window_begin_s,
                                      .end_s = t->now_s,
-                                     .stage = isfinite(stage) ? stage : 0,
+                                     .stage = now_stage(t),
                                      .abandoned = abandoned,
                                      .overlaps_fit = t->fit_in_window,
                                      .overlaps_transition = t->transition_seen || cut,
@@ -138,20 +99,22 @@ report_realised(tt_tuner *t, double log_t, double var, int abandoned)
         t->callbacks.on_proposal(t->callbacks.self, &t->pending);
 }
 
-// Enters the window's time. bound: seconds per iteration known to be exceeded, when the estimator
-// has none yet.
+// Enters what the window measured. bound: seconds per iteration known to be exceeded, when the
+// estimator has none yet.
 static tt_status
 enter_row(tt_tuner *t, const tt_est_window *w, double bound, tt_error *err)
 {
     tti_tried *s = &t->tried[t->current];
-    double value = w->seconds_per_iteration, var;
+    tti_measured m = {.window = w, .weight = fmax(w->kept, 1), .stage = now_stage(t)};
+    double value = w->seconds_per_iteration;
     if (isfinite(value) && value > 0) {
         double cv = fmax(isfinite(w->time_cv) ? w->time_cv : 0, CYCLE_CV_LEAST);
-        var = cv * cv * s->merged / fmax(w->kept, 1);
+        m.log_t = log(value);
+        m.var = cv * cv * s->merged / fmax(w->kept, 1);
     } else if (bound > 0) {
         // Somewhat above the bound.
-        value = bound * exp(BOUND_SD);
-        var = BOUND_SD * BOUND_SD;
+        m.log_t = log(bound) + BOUND_SD;
+        m.var = BOUND_SD * BOUND_SD;
     } else {
         return TT_OK;
     }
@@ -159,10 +122,15 @@ enter_row(tt_tuner *t, const tt_est_window *w, double bound, tt_error *err)
     s->seen_s = t->now_s;
     s->seen_window = t->window_index;
     int failed = t->memory_fails;
-    report_realised(t, log(value), var, bound > 0);
-    TT_TRY(tti_tuner_add_row(t, t->current, log(value), var, fmax(w->kept, 1), err));
+    report_realised(t, m.log_t, m.var, bound > 0);
+    s->weight_all += m.weight;
+    s->var_all = m.var * m.weight / s->weight_all;
+    s->log_t_all += m.weight / s->weight_all * (m.log_t - s->log_t_all);
+    if (t->search.dims == 0)
+        return TT_OK;
+    TT_TRY(t->way->enter(t, &m, err));
     if (t->memory_fails && !failed)
-        plan_afresh(t);
+        t->way->forget(t);
     return TT_OK;
 }
 
@@ -218,19 +186,6 @@ begin_switch(
     return TT_OK;
 }
 
-static void
-rest(tt_tuner *t, const tti_choice *c)
-{
-    double fit = tti_tuner_fit_seconds(t);
-    if (c->decision == TT_TUNER_HELD) {
-        t->next_decision_s = t->now_s + HELD_FITS * fit;
-        return;
-    }
-    t->rest_s = fmax(REST_FITS * fit, REST_GROWTH * t->rest_s);
-    t->next_decision_s = t->now_s + t->rest_s;
-    t->phase = c->decision == TT_TUNER_QUIT ? TT_TUNER_OFF : TT_TUNER_SETTLED;
-}
-
 // The loss rises under what a warm start began with, and nothing else was measured yet: to the
 // job's own start setting, without asking the model.
 static tt_status
@@ -253,14 +208,14 @@ decide(tt_tuner *t, int must_leave, tt_tuner_action *action, tt_error *err)
 {
     tti_choice choice;
     tti_frame frame;
-    TT_TRY(tti_tuner_decide(t, must_leave, &choice, &frame, err));
+    TT_TRY(t->way->decide(t, must_leave, &choice, &frame, err));
     t->fit_in_window = 1;
     int trying = choice.decision == TT_TUNER_TRY;
     if (trying) {
         t->phase = choice.planned ? TT_TUNER_START : TT_TUNER_EXPLORE;
         t->rest_s = 0;
     } else if (choice.id == t->current || choice.settles) {
-        rest(t, &choice);
+        t->way->rest(t, &choice);
     }
     if (must_leave && choice.decision == TT_TUNER_MOVE)
         choice.decision = TT_TUNER_ABANDON;
@@ -271,35 +226,6 @@ decide(tt_tuner *t, int must_leave, tt_tuner_action *action, tt_error *err)
 }
 
 // ---- trials ----------------------------------------------------------------------------------
-
-// Seconds per iteration that the trial certainly exceeds: since all nodes run it, at most the
-// counted iterations and one unfinished a worker were worked on.
-static double
-lower_bound(const tt_tuner *t, const tt_est_window *w)
-{
-    if (isnan(t->adopted_s))
-        return 0;
-    double unfinished = (double)t->tried[t->current].workers * t->tried[t->current].merged;
-    return (t->now_s - t->adopted_s) / (w->kept + unfinished);
-}
-
-static int
-too_slow(const tt_tuner *t, const tt_est_window *w, double *seen)
-{
-    const tti_tried *s = &t->tried[t->current];
-    double sd, sd_ref, rate = tti_tuner_log_rate(t, s, t->current, &sd);
-    (void)tti_tuner_log_rate(t, &t->tried[t->ref_id], t->ref_id, &sd_ref);
-    // The most that better statistics could make up for.
-    double benefit = exp(fmax(rate - t->ref_rate, 0) + 1.96 * sqrt(sd * sd + sd_ref * sd_ref));
-    double bound = lower_bound(t, w);
-    int timed = isfinite(w->seconds_per_iteration) && w->kept >= (s->workers + 2) * s->merged;
-    *seen = timed ? fmax(w->seconds_per_iteration, bound) : bound;
-    // The first iterations after a move may be slow whatever the setting. Where a memory is checked
-    // by the job's own start setting, that must not pass for its confirmation.
-    if (t->current == t->own_id && *seen < OWN_RATIO * t->ref_t)
-        return 0;
-    return *seen > ABANDON_RATIO * benefit * t->ref_t;
-}
 
 static tt_status
 abandon(tt_tuner *t, double seen, const char *why, tt_tuner_action *action, tt_error *err)
@@ -341,48 +267,11 @@ follow_transition(tt_tuner *t, const tt_tuner_view *view)
     t->transition_seen |= t->in_transition;
 }
 
-static int
-window_full(const tt_tuner *t, const tt_est_window *w)
-{
-    double least = t->options.window_s_min;
-    if (!t->trial && (t->phase == TT_TUNER_SETTLED || t->phase == TT_TUNER_OFF))
-        least = fmax(least, SETTLED_WINDOW_SHARE * (t->now_s - t->begin_s));
-    // Everything is measured against the start setting: twice as carefully.
-    // (After a warm start memory may be wrong: that is left the sooner, and its own start setting
-    // is still to come.)
-    int own = t->current == t->own_id && t->tried[t->current].windows == 0;
-    uint32_t wanted = t->tried[t->current].full_window << own;
-    return w->kept >= wanted && isfinite(w->seconds_per_iteration) &&
-           t->now_s - t->window_begin_s >= least;
-}
-
-// Once the start setting's pace is known: a cheap switch needs fewer points before the model takes
-// over.
-static void
-shorten_plan(tt_tuner *t)
-{
-    double iterations = t->options.switch_s_prior[0] * exp(-t->tried[0].log_t);
-    if (t->plan_auto && t->tried[0].row >= 0 && iterations <= CHEAP_ITERATIONS)
-        t->plan_count = TT_MIN(t->plan_count, TT_MAX((uint32_t)PLAN_CHEAP, t->plan_done));
-    t->plan_auto = t->plan_auto && t->tried[0].row < 0;
-}
-
-// The loss rises under the setting in force, which is not the one that the user asked for.
+// The setting in force is out of the question.
 static tt_status
-leave_diverged(tt_tuner *t, tt_tuner_action *action, tt_error *err)
+leave(tt_tuner *t, tt_tuner_action *action, tt_error *err)
 {
-    tti_tuner_event(t, "setting %u: the loss rises under it, leaving it", t->current);
-    if (t->own_id == TTI_TUNER_NOBODY)
-        return flee(t, action, err);
-    t->ref_id = t->current == 0 ? t->own_id : t->previous;
-    return decide(t, 1, action, err);
-}
-
-static void
-ban_diverged(tt_tuner *t)
-{
-    t->tried[t->current].banned = t->tried[t->current].diverged = 1;
-    t->diverged++;
+    return t->own_id == TTI_TUNER_NOBODY ? flee(t, action, err) : decide(t, 1, action, err);
 }
 
 static tt_status
@@ -397,14 +286,10 @@ finish_window(tt_tuner *t, tt_tuner_action *action, tt_error *err)
     open_window(t);
     if (!t->options.enabled || t->search.dims == 0)
         return TT_OK;
-    shorten_plan(t);
-    if ((w.flags & TT_EST_DIVERGING) != 0 && t->current != t->own_id) {
-        ban_diverged(t);
-        return leave_diverged(t, action, err);
-    }
-    if (!was_trial && t->now_s < t->next_decision_s)
-        return TT_OK;
-    return decide(t, 0, action, err);
+    tti_next next = t->way->after_window(t, &w, was_trial);
+    if (next == TTI_NEXT_LEAVE)
+        return leave(t, action, err);
+    return next == TTI_NEXT_DECIDE ? decide(t, 0, action, err) : TT_OK;
 }
 
 tt_status
@@ -421,24 +306,17 @@ tt_tuner_step(tt_tuner *tuner, const tt_tuner_view *view, tt_tuner_action *actio
         return TT_OK;
     tt_est_window w;
     double seen;
+    const char *why = NULL;
     tt_estimator_window(t->estimator, &w);
-    int rising = (w.flags & (TT_EST_RISING | TT_EST_DIVERGING)) != 0;
-    if (t->trial && t->current == 0 && t->warm && rising) {
-        ban_diverged(t);
+    tti_next next = t->trial ? t->way->watch_trial(t, &w, &seen, &why) : TTI_NEXT_WINDOW;
+    if (next == TTI_NEXT_ABANDON)
+        return abandon(t, seen, why, action, err);
+    if (next == TTI_NEXT_LEAVE) {
         close_window(t, 1, 0, &w);
         open_window(t);
-        return leave_diverged(t, action, err);
+        return leave(t, action, err);
     }
-    if (t->trial && t->current != 0) {
-        if (rising && t->current != t->own_id) {
-            ban_diverged(t);
-            (void)too_slow(t, &w, &seen);
-            return abandon(t, seen, "the loss rises under it", action, err);
-        }
-        if (too_slow(t, &w, &seen))
-            return abandon(t, seen, NULL, action, err);
-    }
-    return window_full(t, &w) ? finish_window(t, action, err) : TT_OK;
+    return t->way->window_full(t, &w) ? finish_window(t, action, err) : TT_OK;
 }
 
 // ---- what the job tells ----------------------------------------------------------------------

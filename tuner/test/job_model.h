@@ -42,8 +42,9 @@ typedef struct job_model {
     // is above this (0 = nowhere); what the job says a switch lost (0 = the truth).
     uint32_t refuse_every;
     double nan_staleness, claimed_loss_s;
-    double restart_every_s; // tuner and estimator are saved, closed and restored; 0 = never
+    double restart_every_s;    // tuner and estimator are saved, closed and restored; 0 = never
     struct job_memory *memory; // filled at the end of a run; NULL = not wanted
+    tt_est_method estimator;   // that the job has; drawn by nobody
 } job_model;
 
 // What a run measured.
@@ -372,6 +373,8 @@ job_restart(job_run *r,
     tt_archive saved = {0}, in;
     tt_error err = {0};
     tt_setting setting;
+    tt_tuner_summary was, is;
+    tt_tuner_summarize(r->tuner, &was);
     tt_estimator_save(r->estimator, &saved);
     tt_tuner_save(r->tuner, &saved);
     TT_ASSERT(saved.status == TT_OK);
@@ -391,6 +394,9 @@ job_restart(job_run *r,
         return status;
     (void)tt_tuner_current(r->tuner, &setting);
     TT_ASSERT(tt_setting_equal(&setting, &r->setting));
+    tt_tuner_summarize(r->tuner, &is);
+    TT_ASSERT(is.settings_tried == was.settings_tried && is.start_done == was.start_done &&
+              is.proposals == was.proposals && is.phase == was.phase);
     tt_tuner_resume(r->tuner, r->now_s, r->generation);
     return TT_OK;
 }
@@ -404,7 +410,8 @@ job_execute(const job_model *model,
             job_result *out)
 {
     job_run r = {.model = model, .digest = 0xcbf29ce484222325u};
-    tt_est_options est = {.target_loss = model->target, .budget_iterations = INFINITY};
+    tt_est_options est = {
+        .target_loss = model->target, .budget_iterations = INFINITY, .method = model->estimator};
     tt_error err = {0};
     TT_TRY(tt_estimator_open(&est, &r.estimator, &err));
     tt_status opened =

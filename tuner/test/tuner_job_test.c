@@ -1,7 +1,8 @@
 // Goal: over made-up jobs in virtual time the tuned run is never slower than 1.10 x the start
 // setting, and near the best of 40 random settings; equal seeds give equal proposals. Method:
 // job_model.h with the real estimator. `tuner_job_test JOBS [FIRST [SECONDS]]` is the long variant:
-// it prints one JSON line and checks nothing.
+// it prints one JSON line and checks nothing. With a fourth argument `paper` it runs the paper's
+// tuner and estimator instead.
 #include "job_model.h"
 
 #include <setjmp.h>
@@ -42,6 +43,8 @@ options_for(uint64_t seed)
                               .merged_of = merged_of};
 }
 
+static int paper; // the long variant's
+
 // A quarter of the jobs starts in a random setting, a quarter in the best of 40, the others in the
 // defaults.
 static void
@@ -52,6 +55,10 @@ run_job(uint64_t seed, double seconds, tally *out, job_result *result)
     job_model job;
     double best = job_make(&job, seed, kinds[seed % 4], seconds);
     tt_tuner_options options = options_for(seed);
+    if (paper) {
+        options.model = TT_TUNER_MODEL_PAPER;
+        job.estimator = TT_EST_PAPER;
+    }
     assert_int_equal(job_execute(&job, &options, NULL, seed, result), TT_OK);
     out->over_start[out->count] = result->seconds / seconds;
     out->over_best[out->count++] = result->seconds / best;
@@ -108,12 +115,13 @@ long_variant(uint32_t count, uint32_t first, double seconds)
         run_job(first + i, seconds, &jobs, &result);
     for (int k = 0; k < 2; k++) {
         double *values = k == 0 ? jobs.over_start : jobs.over_best;
-        printf("{\"bench\":\"tuner_jobs\",\"case\":\"%s\",\"seed\":%u,\"n\":%u,\"median\":%.4f,"
+        printf("{\"bench\":\"tuner_jobs\",\"case\":\"%s\",\"params\":\"%s\",\"seed\":%u,\"n\":%u,"
+               "\"median\":%.4f,"
                "\"p25\":%.4f,\"p75\":%.4f,\"p90\":%.4f,\"max\":%.4f,\"unit\":\"ratio\"}\n",
-               k == 0 ? "tuned_over_start" : "tuned_over_best_of_40", first, jobs.count,
-               quantile(values, jobs.count, 0.5), quantile(values, jobs.count, 0.25),
-               quantile(values, jobs.count, 0.75), quantile(values, jobs.count, 0.9),
-               quantile(values, jobs.count, 1));
+               k == 0 ? "tuned_over_start" : "tuned_over_best_of_40", paper ? "paper" : "default",
+               first, jobs.count, quantile(values, jobs.count, 0.5),
+               quantile(values, jobs.count, 0.25), quantile(values, jobs.count, 0.75),
+               quantile(values, jobs.count, 0.9), quantile(values, jobs.count, 1));
     }
     return 0;
 }
@@ -121,6 +129,7 @@ long_variant(uint32_t count, uint32_t first, double seconds)
 int
 main(int argc, char **argv)
 {
+    paper = argc > 4 && strcmp(argv[4], "paper") == 0;
     if (argc > 1)
         return long_variant((uint32_t)strtoul(argv[1], NULL, 10),
                             argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 0,

@@ -30,11 +30,19 @@ typedef enum tt_est_flag {
     TT_EST_TIME_ONLY = 1 << 7, // window too short for anything but the time per iteration
 } tt_est_flag;
 
+// How iterations left are estimated.
+typedef enum tt_est_method {
+    TT_EST_POOLED = 0, // curve families over the losses of the whole job
+    TT_EST_PAPER, // the paper's fit over the last window alone, for comparisons: no interval, and
+                  // of the order of a window rather than of what is left (docs/paper-mode.md)
+} tt_est_method;
+
 typedef struct tt_est_options {
     double target_loss;       // epsilon; NAN = none (then the budget below rules)
     double budget_iterations; // iterations the job may still take in all, when there is no target;
                               // INFINITY = none
     int bulk_synchronous;     // BSP: an iteration is a round
+    tt_est_method method;     // without a target the budget rules, whatever the method
 } tt_est_options;
 
 // One iteration as the servers applied it.
@@ -123,7 +131,12 @@ void tt_estimator_eta(const tt_estimator *est,
 double tt_estimator_stage(const tt_estimator *est);
 // Smoothed loss now; NAN before the first block.
 double tt_estimator_loss(const tt_estimator *est);
+// Loss of the last iteration that had one, as it was; NAN before any. One minibatch: only the
+// paper's tuner wants it.
+double tt_estimator_last_loss(const tt_estimator *est);
 uint64_t tt_estimator_iterations(const tt_estimator *est);
+tt_est_method tt_estimator_method(const tt_estimator *est);
+const char *tt_est_method_name(tt_est_method method); // "pooled", "paper"
 // Weight and last prediction of each curve family, for reports. Returns the number written.
 typedef struct tt_est_family_state {
     const char *name;
@@ -161,9 +174,9 @@ void tt_est_paper_fit(const double *losses,
                       double fallback,
                       tt_est_paper *out);
 
-// All that was learned, for a checkpoint, and back into an estimator just opened (whose options it
-// keeps). The window that was open ends. Memory images: only this build reads them.
-// errors TT_CORRUPT, also of another build: the estimator stays as it was opened
+// All that was learned, for a checkpoint, and back into an estimator just opened (whose options,
+// method included, it keeps). The window that was open ends. Memory images: only this build reads
+// them. errors TT_CORRUPT, also of another build: the estimator stays as it was opened
 void tt_estimator_save(const tt_estimator *est, tt_archive *out);
 TT_NODISCARD tt_status tt_estimator_load(tt_estimator *est, tt_archive *in);
 

@@ -34,6 +34,9 @@ typedef enum tt_tuner_model {
     TT_TUNER_MODEL_SUM = 0, // setting + stage of the job + a little of both together
     TT_TUNER_MODEL_TIME,    // setting only
     TT_TUNER_MODEL_PRODUCT, // the stage as one more input
+    TT_TUNER_MODEL_PAPER,   // not a model alone: the paper's tuner as published, for comparisons
+                            // (docs/paper-mode.md): no guard, no rests, trials are not broken off,
+                            // nothing of earlier runs
 } tt_tuner_model;
 
 typedef enum tt_tuner_phase {
@@ -88,7 +91,7 @@ typedef struct tt_tuner_options {
     // Seconds a switch loses, by class (flags of tt_knob_effect: 0 setting, 1 data, 2 model, 3
     // both), before any was measured; 0 = 0.002, 0.05, 0.05, 0.1.
     double switch_s_prior[TT_TUNER_CLASSES];
-    // A warm start. All borrowed during open.
+    // A warm start; not for TT_TUNER_MODEL_PAPER. All borrowed during open.
     // start: where training begins when that is not the space's start; NULL = there. The space's
     // start is then measured early: memory that does not hold here is found out, and the guard
     // keeps to the faster of the two. warm: further settings known to be good, best first; they
@@ -201,8 +204,8 @@ typedef struct tt_tuner tt_tuner;
 
 // A tuner for one job. The tuner calls the estimator's begin and end, the job calls its add.
 //
-// errors   TT_INVALID the start setting is not valid in the space, or an option is out of range;
-//          TT_NOMEM
+// errors   TT_INVALID the start setting is not valid in the space, an option is out of range or
+//          not for this model; TT_NOMEM
 // owns     `space` and `estimator` are borrowed until close, `callbacks` is copied (NULL = none);
 //          release *out with tt_tuner_close
 TT_NODISCARD tt_status tt_tuner_open(const tt_space *space,
@@ -224,10 +227,10 @@ TT_NODISCARD tt_status tt_tuner_step(tt_tuner *tuner,
 
 // All that was learned, for a checkpoint; to be taken between steps. A switch under way counts as
 // not made.
-// Loaded into a tuner just opened over the same search space, nodes and model, instead of
-// tt_tuner_begin; then tt_tuner_resume, with the setting that was in force. Memory images: only
-// this build reads them. errors TT_INVALID another space or build: the tuner stays as it was
-// opened; TT_CORRUPT, TT_NOMEM it must be closed
+// Loaded into a tuner just opened over the same search space, nodes and model (PAPER: and method of
+// the estimator), instead of tt_tuner_begin; then tt_tuner_resume, with the setting that was in
+// force. Memory images: only this build reads them. errors TT_INVALID another space, model or
+// build: the tuner stays as it was opened; TT_CORRUPT, TT_NOMEM it must be closed
 void tt_tuner_save(const tt_tuner *tuner, tt_archive *out);
 TT_NODISCARD tt_status tt_tuner_load(tt_tuner *tuner, tt_archive *in, tt_error *err);
 void tt_tuner_resume(tt_tuner *tuner, double now_s, uint64_t generation);
@@ -265,6 +268,7 @@ int tt_tuner_predict(const tt_tuner *tuner,
                      double *log_mean,
                      double *log_sd);
 void tt_tuner_summarize(const tt_tuner *tuner, tt_tuner_summary *out);
+const char *tt_tuner_model_name(tt_tuner_model model); // "sum", "time", "product", "paper"
 const char *
 tt_tuner_phase_name(tt_tuner_phase phase); // "start", "explore", "settled", "off", "idle"
 const char *tt_tuner_decision_name(
