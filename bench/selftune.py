@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """bench/run selftune: what self-tuning is worth on configs/clicklog.yaml, from a cold start.
 
-    selftune.py [--seeds N] [--settings N] [--results FILE] [--quick]
+    selftune.py [--mode full|paper] [--seeds N] [--settings N] [--results FILE] [--quick]
     selftune.py --warm ...                      what the memory of earlier runs is worth: selftune_warm.py beside this file
 
 Compared is train_seconds, the time until the job's loss is reached, of
@@ -18,6 +18,10 @@ over tuned/default. Ratios of several seeds are of medians; their quartiles are 
 
 Every finished run is appended to FILE (bench/results/selftune.jsonl); started again, the bench goes on where it
 stopped. Another program or job file starts afresh. Run directories of tuned jobs stay beside FILE for trimtab report.
+--mode paper: only default, tuned and, in turns with them,
+  paper      the job tuned by the paper's tuner and estimator (tuner.model: paper, see docs/paper-mode.md), cut off at four
+             times the default's time and then counted as that
+with 3 seeds, in about a quarter of an hour; finished runs are kept in bench/results/selftune-paper.jsonl.
 --quick: a tenth of the data, 6 settings, 2 seeds, tuned jobs cut off at 30 s: whether the bench works, nothing else.
 """
 import argparse
@@ -41,6 +45,7 @@ REFERENCE_EVERY = 10  # random settings between two runs of the default
 BEST = 3
 DRAW_SEED = 20200406
 UNTUNED = {"tuner.enabled": "off"}
+PAPER = {"tuner.enabled": "on", "tuner.compare": "off", "tuner.model": "paper", "tuner.estimator": "paper"}
 QUICK = {"data.rows": 100000, "data.columns": 100000, "stop.loss": 0.27}
 BARS = {  # ratio: (bound, whether it bounds from above)
     "tuned/best": (1.35, True),
@@ -156,6 +161,9 @@ class Bench:
         self.base = dict(QUICK) if options.quick else {}
         self.ledger = Ledger(options.results, fingerprint_of(self.base))
         self.tuned_dir = os.path.splitext(options.results)[0] + "-runs"
+        if options.mode == "paper":
+            self.total = 1 + 3 * options.seeds
+            return
         self.total = options.settings + -(-options.settings // REFERENCE_EVERY) + (3 + BEST) * options.seeds
 
     def once(self, key, kind, seed, sets, cut=None, setting=None, runs_dir=None):
@@ -210,6 +218,17 @@ class Bench:
             for turn in turns[first:] + turns[:first]:
                 turn()
 
+    def paper_turns(self):
+        self.once("reference:0", "reference", 1, UNTUNED)
+        if not math.isfinite(self.cut()):
+            sys.exit("the default setting does not reach the loss: see its line in " + self.ledger.path)
+        for seed in range(1, self.options.seeds + 1):
+            turns = [lambda: self.once(f"default:{seed}", "default", seed, UNTUNED), lambda: self.tuned(seed),
+                     lambda: self.once(f"paper:{seed}", "paper", seed, PAPER, cut=self.cut(), runs_dir=self.tuned_dir)]
+            first = seed % len(turns)
+            for turn in turns[first:] + turns[:first]:
+                turn()
+
     def tuned(self, seed):
         limit = {"stop.max_time": "30s"} if self.options.quick else {}
         self.once(f"tuned:{seed}", "tuned", seed, {"tuner.enabled": "on", "tuner.compare": "off", **limit},
@@ -258,11 +277,11 @@ class Figures:
         self.table.append(f"  {case:12} n {len(values):2}   median {middle:7.2f} s   p25 {low:7.2f}   p75 {high:7.2f}"
                           + "".join(f"   {key} {value}" for key, value in more.items()))
 
-    def ratio(self, case, value, spread, **more):
+    def ratio(self, case, value, spread, judged=True, **more):
         """`value` is judged; `spread` are the same ratio by seed."""
         low, _, high = runs.quartiles(spread)
         verdict, passed = "", None
-        if case in BARS:
+        if judged and case in BARS:
             bound, above = BARS[case]
             passed = bool(value <= bound if above else value >= bound)
             verdict = f"   {'PASS' if passed else 'FAIL'} (bar {'<=' if above else '>='} {bound:g})"
@@ -315,20 +334,61 @@ class Figures:
         say("PASS" if all(passed) else "FAIL")
 
 
+class PaperFigures(Figures):
+    """Of --mode paper: no bars, for nothing is promised of the paper's tuner."""
+
+    def __init__(self, bench):  # pylint: disable=super-init-not-called
+        self.bench, self.rows = bench, bench.ledger.rows
+        self.seeds = range(1, bench.options.seeds + 1)
+        extra = " ".join(f"{key}={value}" for key, value in bench.base.items())
+        self.params = f"{CONFIG} {extra} mode=paper".replace("  ", " ")
+        self.default, self.tuned = (self.times(f"{kind}:{seed}" for seed in self.seeds) for kind in ("default", "tuned"))
+        self.cut_off, self.table = 0, []
+        self.paper = []
+        for seed in self.seeds:
+            row = self.rows[f"paper:{seed}"]
+            self.cut_off += row["seconds"] is None
+            self.paper.append(row["cut"] if row["seconds"] is None else row["seconds"])
+
+    def show(self):
+        self.time("default", self.default)
+        self.time("tuned", self.tuned)
+        self.time("paper", self.paper, cut_off=self.cut_off)
+        middle = {name: runs.quartiles(getattr(self, name))[1] for name in ("default", "tuned", "paper")}
+        for one, other in (("tuned", "default"), ("paper", "default"), ("paper", "tuned")):
+            self.ratio(f"{one}/{other}", middle[one] / middle[other], by_seed(getattr(self, one), getattr(self, other)),
+                       judged=False)
+        for kind in ("tuned", "paper"):
+            rows = [self.rows[f"{kind}:{seed}"] for seed in self.seeds]
+            for what in ("reconfigure", "explore"):
+                share = [row[f"{what}_seconds"] / row["train_seconds"] for row in rows]
+                self.ratio(f"{kind} {what}", runs.quartiles(share)[1], share)
+        others = [row["others"] for row in self.rows.values()]
+        say("\n".join([f"\nselftune, {self.params}: seconds to the loss", *self.table]))
+        say(f"  {self.cut_off} of {len(self.paper)} paper runs were cut off at {CUT:g} x the default (then the ratios are "
+            f"at least these)\n  other processes used {runs.quartiles(others)[1]:.0%} of the machine (median of all runs), "
+            f"{max(others):.0%} in the worst run")
+        if self.bench.options.quick:
+            say("  --quick: these figures mean nothing")
+
+
 def parse(arguments):
     parser = argparse.ArgumentParser(prog="bench/run selftune", description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--seeds", type=int, help="seeds of the tuned job, the default and the best (5)")
+    parser.add_argument("--mode", choices=("full", "paper"), default="full",
+                        help="paper: the paper's tuner beside the default one and the untuned job (a quarter of an hour)")
+    parser.add_argument("--seeds", type=int, help="seeds of the tuned job, the default and the best (5; 3 in mode paper)")
     parser.add_argument("--settings", type=int, help="random fixed settings (40)")
     parser.add_argument("--results", help="where finished runs are kept (bench/results/selftune.jsonl)")
     parser.add_argument("--quick", action="store_true", help="little data, few settings: a smoke test")
     parser.add_argument("--warm", action="store_true", help="a bench of its own: see --warm --help")
     options = parser.parse_args(arguments)
-    options.seeds = options.seeds or (2 if options.quick else 5)
+    paper = options.mode == "paper"
+    options.seeds = options.seeds or (2 if options.quick else 3 if paper else 5)
     options.settings = options.settings or (6 if options.quick else 40)
     if options.seeds < 1 or options.settings < BEST:
         parser.error(f"at least 1 seed and {BEST} settings")
     options.results = os.path.abspath(
-        options.results or os.path.join(runs.ROOT, "bench", "results", f"selftune{'-quick' * options.quick}.jsonl"))
+        options.results or os.path.join(runs.ROOT, "bench", "results", f"selftune{'-paper' * paper}{'-quick' * options.quick}.jsonl"))
     return options
 
 
@@ -343,16 +403,20 @@ def main(arguments):
     os.makedirs(os.path.dirname(options.results), exist_ok=True)
     runs.keep_program(os.path.splitext(options.results)[0] + "-trimtab")
     bench = Bench(options)
+    paper = options.mode == "paper"
     try:
-        bench.random_settings()
-        bench.taking_turns()
+        if paper:
+            bench.paper_turns()
+        else:
+            bench.random_settings()
+            bench.taking_turns()
     except runs.RunFailed as failure:
         say(f"bench/run selftune: a run failed: {failure}")
         return 1
     except KeyboardInterrupt:
         say(f"\nstopped; the same command goes on after the {len(bench.ledger.rows)} runs in {options.results}")
         return 130
-    Figures(bench).show()
+    (PaperFigures if paper else Figures)(bench).show()
     if options.quick:
         shutil.rmtree(bench.tuned_dir, ignore_errors=True)
     return 0
