@@ -31,6 +31,7 @@ typedef struct tti_fit {
     double covariance[3][3]; // of p[0..3)
     double noise_factor;     // residual variance relative to tti_curve_data.variance
     double floor_least, floor_most;
+    double unit; // of the clock, for families that scale it
     uint32_t node_count;
     tti_fit_node nodes[TTI_FIT_NODES];
 } tti_fit;
@@ -62,6 +63,7 @@ extern const tti_family tti_family_hogwild;   // est_hogwild.c
 extern const tti_family tti_family_expfloor;  // est_basis.c
 extern const tti_family tti_family_sublinear; // est_basis.c
 extern const tti_family tti_family_power;     // est_basis.c
+extern const tti_family tti_family_slaq;      // est_slaq.c
 extern const tti_family tti_family_locallin;  // est_local.c
 extern const tti_family tti_family_hwonly;    // est_local.c
 

@@ -6,8 +6,8 @@
 
 // A new family is one line here (and TTI_FAMILIES).
 static const tti_family *const families[] = {
-    &tti_family_hogwild, &tti_family_expfloor, &tti_family_sublinear,
-    &tti_family_power,   &tti_family_locallin, &tti_family_hwonly,
+    &tti_family_hogwild, &tti_family_expfloor, &tti_family_sublinear, &tti_family_power,
+    &tti_family_slaq,    &tti_family_locallin, &tti_family_hwonly,
 };
 _Static_assert(TT_COUNT_OF(families) == TTI_FAMILIES, "TTI_FAMILIES counts the table");
 _Static_assert((int)TTI_FAMILIES <= (int)TT_EST_FAMILIES_MAX, "callers size their arrays by it");

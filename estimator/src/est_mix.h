@@ -6,7 +6,7 @@
 #include "est_family.h"
 #include "tt/estimator.h"
 
-enum { TTI_FAMILIES = 6, TTI_MIX_AHEAD = 4 };
+enum { TTI_FAMILIES = 7, TTI_MIX_AHEAD = 4 };
 
 // All families at one moment, to be asked later.
 typedef struct tti_mix_snapshot {

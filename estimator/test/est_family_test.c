@@ -130,6 +130,60 @@ sublinear_recovers_its_curve(void **state)
     assert_true(fabs(exp(left.log_mean) / k - 1) < 0.02);
 }
 
+static void
+slaq_recovers_its_curve(void **state)
+{
+    TT_UNUSED(state);
+    // floors of the grid lie 1.4 % of the lowest loss apart: the curve between two of them is met
+    // to about that
+    const trace t = {.curve = TRACE_BENDING, .start = 2.2, .floor = 0, .constant = 390};
+    const double target = 0.131, now = 1000, k = trace_clock_of(&t, target) - now;
+    fill(&t, 40, 0, NULL, target);
+    tti_fit fit;
+    tti_left left;
+    tti_family_slaq.fit(&data, data.count, &fit);
+    assert_int_equal(fit.ok, 1);
+    assert_true(fabs(tti_family_slaq.floor(&fit)) < 1e-3);
+    const double unit = fit.unit / t.constant; // block means are taken at their middle here
+    assert_true(fabs(fit.p[1] * 2.2 / unit - 1) < 0.01);
+    assert_true(fabs(fit.p[0] * 2.2 / unit / unit - 1) < 0.01);
+    tti_family_slaq.inverse(&fit, now, target, &left);
+    assert_true(fabs(exp(left.log_mean) / k - 1) < 0.02);
+    assert_true(left.unreachable < 0.25); // half of the floors could be over the target
+    double sd;
+    assert_true(fabs(tti_family_slaq.predict(&fit, 2000, &sd) / trace_mean_loss(&t, 2000) - 1) <
+                0.01);
+    // a floor, and block means with noise
+    tt_rng rng;
+    tt_rng_init(&rng, 23, TT_RNG_TEST, 0);
+    const trace high = {.curve = TRACE_BENDING, .start = 2.2, .floor = 0.9, .constant = 190};
+    fill(&high, 60, 0.005, &rng, 0.6);
+    tti_family_slaq.fit(&data, data.count, &fit);
+    assert_true(fabs(tti_family_slaq.floor(&fit) - 0.9) < 0.05);
+    tti_family_slaq.inverse(&fit, 1500, 0.6, &left);
+    assert_true(left.unreachable > 0.9);
+    tti_family_slaq.inverse(&fit, 750, 1.0, &left);
+    assert_true(left.unreachable < 0.1);
+    assert_true(fabs(left.log_mean - log(fmax(trace_clock_of(&high, 1.0) - 750, 3.75))) < 0.7);
+}
+
+// A rising loss has no falling curve: the constant, and a target under it cannot be reached.
+static void
+slaq_of_a_rising_loss_is_flat(void **state)
+{
+    TT_UNUSED(state);
+    const trace t = {.curve = TRACE_CONSTANT, .start = 0.7};
+    fill(&t, 20, 0, NULL, 0.2);
+    for (uint32_t i = 0; i < 20; i++)
+        data.y[i] += 0.01 * i;
+    tti_fit fit;
+    tti_left left;
+    tti_family_slaq.fit(&data, 20, &fit);
+    assert_true(fit.ok && fit.p[0] == 0 && fit.p[1] == 0);
+    tti_family_slaq.inverse(&fit, 500, 0.2, &left);
+    assert_true(left.log_mean > log(1e8));
+}
+
 // Over many noisy curves: (log k - truth) / claimed s.d. is about standard.
 static void
 expfloor_claims_the_right_spread(void **state)
@@ -329,6 +383,8 @@ main(void)
         cmocka_unit_test(paper_estimator_is_exact_with_the_bound_given),
         cmocka_unit_test(expfloor_recovers_its_curve),
         cmocka_unit_test(sublinear_recovers_its_curve),
+        cmocka_unit_test(slaq_recovers_its_curve),
+        cmocka_unit_test(slaq_of_a_rising_loss_is_flat),
         cmocka_unit_test(expfloor_claims_the_right_spread),
         cmocka_unit_test(target_under_the_floor_is_unreachable),
         cmocka_unit_test(little_data_does_not_call_a_target_unreachable),

@@ -12,7 +12,12 @@
 
 enum { TRACE_WORKERS_MAX = 64 };
 
-typedef enum trace_curve { TRACE_EXPONENTIAL, TRACE_INVERSE, TRACE_CONSTANT } trace_curve;
+typedef enum trace_curve {
+    TRACE_EXPONENTIAL,
+    TRACE_INVERSE,
+    TRACE_BENDING,
+    TRACE_CONSTANT
+} trace_curve;
 
 typedef struct trace {
     tt_rng rng;
@@ -40,6 +45,10 @@ trace_mean_loss(const trace *t, double clock)
         return t->floor + e * exp(-t->constant * clock);
     case TRACE_INVERSE:
         return t->floor + e * t->constant / (clock + t->constant);
+    case TRACE_BENDING: { // SLAQ's: from 1/x to 1/x^2
+        const double u = clock / t->constant;
+        return t->floor + e / (1 + u + u * u);
+    }
     case TRACE_CONSTANT:
         break;
     }
@@ -51,6 +60,8 @@ static inline double
 trace_clock_of(const trace *t, double target)
 {
     const double share = (target - t->floor) / (t->start - t->floor);
+    if (t->curve == TRACE_BENDING)
+        return t->constant * (sqrt(0.25 + 1 / share - 1) - 0.5);
     return t->curve == TRACE_EXPONENTIAL ? -log(share) / t->constant
                                          : t->constant * (1 / share - 1);
 }

@@ -31,7 +31,9 @@ random_trace(trace_curve curve, uint64_t seed, double *target, double *end)
     const double share = 0.05 + 0.25 * tt_rng_uniform(&rng);
     *target = t.floor + share * (t.start - t.floor);
     *end = 3000 * exp(2.3 * tt_rng_uniform(&rng));
-    t.constant = curve == TRACE_EXPONENTIAL ? -log(share) / *end : *end / (1 / share - 1);
+    t.constant = 1;
+    const double one = trace_clock_of(&t, *target); // in units of the constant, or of its inverse
+    t.constant = curve == TRACE_EXPONENTIAL ? one / *end : *end / one;
     trace_begin(&t, seed);
     return t;
 }
@@ -124,6 +126,13 @@ inverse_with_floor(void **state)
 }
 
 static void
+bending_with_floor(void **state)
+{
+    TT_UNUSED(state);
+    calibrate(TRACE_BENDING, 0, "1/(1 + k + k^2)");
+}
+
+static void
 exponential_while_settings_change(void **state)
 {
     TT_UNUSED(state);
@@ -136,6 +145,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exponential_with_floor),
         cmocka_unit_test(inverse_with_floor),
+        cmocka_unit_test(bending_with_floor),
         cmocka_unit_test(exponential_while_settings_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
