@@ -133,6 +133,18 @@ tt_gp_replace(tt_gp *gp, uint32_t index, const tt_gp_row *row, tt_error *err)
     return TT_OK;
 }
 
+void
+tt_gp_shift(tt_gp *gp, double shift, double extra_var)
+{
+    TT_ASSERT(isfinite(shift) && extra_var >= 0);
+    for (uint32_t i = 0; i < gp->rows; i++) {
+        gp->y[i] += shift;
+        gp->noise[i] += extra_var;
+        gp->repeats[i] = 1;
+    }
+    gp->stale = 1;
+}
+
 uint32_t
 tt_gp_rows(const tt_gp *gp)
 {

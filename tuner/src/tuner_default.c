@@ -138,12 +138,22 @@ shorten_plan(tt_tuner *t)
     t->plan_auto = t->plan_auto && t->tried[0].row < 0;
 }
 
+static tt_status
+enter(tt_tuner *t, const tti_measured *m, tt_error *err)
+{
+    TT_TRY(tti_tuner_add_row(t, m, err));
+    (void)tti_tuner_drift_watch(t, m);
+    return TT_OK;
+}
+
 static tti_next
 after_window(tt_tuner *t, const tt_est_window *w, int was_trial)
 {
     shorten_plan(t);
     if ((w->flags & TT_EST_DIVERGING) != 0 && t->current != t->own_id)
         return leave_diverged(t);
+    if (tti_tuner_drift_suspected(t))
+        return TTI_NEXT_WINDOW;
     return was_trial || t->now_s >= t->next_decision_s ? TTI_NEXT_DECIDE : TTI_NEXT_WINDOW;
 }
 
@@ -153,6 +163,11 @@ rest(tt_tuner *t, const tti_choice *c)
     double fit = tti_tuner_fit_seconds(t);
     if (c->decision == TT_TUNER_HELD) {
         t->next_decision_s = t->now_s + HELD_FITS * fit;
+        return;
+    }
+    if (c->decision != TT_TUNER_QUIT && t->tried[c->id].row_windows < TTI_REPLICATES) {
+        t->next_decision_s = t->now_s;
+        t->phase = TT_TUNER_SETTLED;
         return;
     }
     t->rest_s = fmax(REST_FITS * fit, REST_GROWTH * t->rest_s);
@@ -184,9 +199,9 @@ predict(const tt_tuner *t, const tt_setting *setting, double *log_mean, double *
 #define OWN_WAY(title, process)                                                                    \
     {                                                                                              \
         .name = title, .model = process, .scale = 1, .scale_rows = 2, .plan = make_plan,           \
-        .window_full = window_full, .watch_trial = watch_trial, .enter = tti_tuner_add_row,        \
-        .forget = forget, .after_window = after_window, .decide = tti_tuner_decide, .rest = rest,  \
-        .best = best, .predict = predict                                                           \
+        .window_full = window_full, .watch_trial = watch_trial, .enter = enter, .forget = forget,  \
+        .after_window = after_window, .decide = tti_tuner_decide, .rest = rest, .best = best,      \
+        .predict = predict                                                                         \
     }
 
 const tti_way tti_way_sum = OWN_WAY("sum", TT_GP_SUM);

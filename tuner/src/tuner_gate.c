@@ -297,7 +297,13 @@ settle(const tt_tuner *t, const tti_frame *f, const contest *c, tti_choice *out)
                        exp(out->outlook.mean), f->from, text);
         out->outlook = (tti_outlook){0};
     } else {
-        (void)snprintf(out->reason, sizeof out->reason, "staying in setting %u: %s", f->best, text);
+        char again[64] = "";
+        const uint32_t seen = t->tried[f->best].row_windows;
+        if (seen < TTI_REPLICATES && out->decision != TT_TUNER_QUIT)
+            (void)snprintf(again, sizeof again, " to measure it again (window %u of %d)", seen + 1,
+                           TTI_REPLICATES);
+        (void)snprintf(out->reason, sizeof out->reason, "staying in setting %u%s: %s", f->best,
+                       again, text);
     }
 }
 

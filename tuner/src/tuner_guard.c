@@ -80,11 +80,26 @@ double
 tti_tuner_ledger(const tt_tuner *t)
 {
     double start = start_seconds(t), rate = start_rate(t), worth = 0;
-    for (uint32_t i = 0; i < t->tried_count; i++)
-        if (t->tried[i].iterations > 0)
-            worth += (double)t->tried[i].iterations *
-                     exp(tti_tuner_log_rate(t, &t->tried[i], i, NULL) - rate);
-    return t->now_s - t->begin_s - t->forgiven_s - worth * start;
+    for (uint32_t i = 0; i < t->tried_count; i++) {
+        uint64_t open = t->tried[i].iterations - t->tried[i].priced;
+        if (open > 0)
+            worth += (double)open * exp(tti_tuner_log_rate(t, &t->tried[i], i, NULL) - rate);
+    }
+    return t->now_s - t->begin_s - t->forgiven_s - t->worth_s - worth * start;
+}
+
+void
+tti_tuner_close_account(tt_tuner *t, uint64_t since, double shift)
+{
+    double start = start_seconds(t), rate = start_rate(t);
+    for (uint32_t i = 0; i < t->tried_count; i++) {
+        tti_tried *s = &t->tried[i];
+        double worth = exp(tti_tuner_log_rate(t, s, i, NULL) - rate) * start;
+        t->worth_s += (double)(s->iterations - s->priced) * worth;
+        if (i == t->current)
+            t->worth_s += (double)(t->iterations - since) * worth * expm1(shift);
+        s->priced = s->iterations;
+    }
 }
 
 // Seconds the job will still take at least, at the start setting's speed.

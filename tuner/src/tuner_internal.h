@@ -10,6 +10,22 @@ enum { TTI_TUNER_NOBODY = 0xffffffffu };
 // Windows of one setting that the paper's way keeps as rows: a fit costs the cube of the rows, and
 // a job has thousands of windows.
 enum { TTI_PAPER_ROWS = 8 };
+// Windows in which a setting is measured before it is rested in as the best: one may be lucky.
+enum { TTI_REPLICATES = 3 };
+
+// Recent windows of one setting: how many (forgetting), mean log seconds per iteration.
+typedef struct tti_pace {
+    double n, mean;
+} tti_pace;
+
+// Watch for a change of the machine (tuner_drift.c).
+typedef struct tti_drift {
+    double squares, n; // of residuals
+    uint32_t suspects; // consecutive windows out of line, to one side
+    double sum;        // of their residuals
+    double since_s;    // when the first of them began
+    uint64_t since_iterations;
+} tti_drift;
 
 // A setting that was in force, or stood in the start phase's plan.
 typedef struct tti_tried {
@@ -31,7 +47,9 @@ typedef struct tti_tried {
     double seen_s;                // end of its last window
     uint64_t seen_window;
     uint32_t windows;
-    uint64_t iterations;                // applied under it, for the ledger
+    uint64_t iterations; // applied under it
+    uint64_t priced;     // of them, before the last change of the machine: in worth_s
+    tti_pace pace;
     uint32_t paper_row[TTI_PAPER_ROWS]; // of the process: its newest windows, round and round
     uint32_t paper_rows;                // ever entered
 } tti_tried;
@@ -194,6 +212,11 @@ struct tt_tuner {
     double switch_lost_s[TT_TUNER_CLASSES];
     uint32_t switch_count[TT_TUNER_CLASSES];
 
+    tti_drift drift;
+    double worth_s;             // of the iterations before the last change of the machine
+    uint64_t window_iterations; // done when the window began
+    uint32_t drifts;
+
     uint32_t switches, abandoned, diverged;
     double phase_s[5], phase_since_s, lost_s;
     char note[TT_TUNER_REASON_MAX];
@@ -220,6 +243,8 @@ void tti_tuner_log_t(const tt_tuner *t, const double *x, double *mean, double *s
 TT_NODISCARD tt_status tti_tuner_prior_open(tt_tuner *t, tt_error *err);
 // Brings them onto this job's scale and into the process, as well as they are believed.
 TT_NODISCARD tt_status tti_tuner_prior_enter(tt_tuner *t, tt_error *err);
+// The machine has changed: as tt_gp_shift did with their rows.
+void tti_tuner_prior_shift(tt_tuner *t, double shift, double extra_var);
 // A trial's log seconds per iteration were `error` from what was promised with s.d. `sd`.
 void tti_tuner_prior_judge(tt_tuner *t, double error, double sd);
 
@@ -232,6 +257,9 @@ uint32_t tti_tuner_yardstick(const tt_tuner *t);
 // Iterations of the pooled clock that are left: 10, 50, 90 %. finite always.
 void tti_tuner_left(const tt_tuner *t, double out[3]);
 double tti_tuner_ledger(const tt_tuner *t);
+// The machine has changed by `shift` in log seconds per iteration: what passed until now is priced
+// at the old speed, and at the new one from iteration `since` on, under the setting in force.
+void tti_tuner_close_account(tt_tuner *t, uint64_t since, double shift);
 double tti_tuner_guard_left(const tt_tuner *t);
 // Changing settings has cost its share of the job: no trial for now.
 int tti_tuner_switching_spent(const tt_tuner *t);
@@ -266,6 +294,14 @@ double tti_tuner_expected_loss(const tt_tuner *t,
 // it was based on (slice closed).
 TT_NODISCARD tt_status
 tti_tuner_decide(tt_tuner *t, int must_leave, tti_choice *out, tti_frame *frame, tt_error *err);
+
+// ---- tuner_drift.c: has the machine changed ---------------------------------------------------
+
+// Compares a window with the recent ones of its setting. 1: the machine has changed; all rows were
+// carried over, and it is time to decide.
+int tti_tuner_drift_watch(tt_tuner *t, const tti_measured *m);
+// A change is suspected: the setting in force should stay until it is known.
+int tti_tuner_drift_suspected(const tt_tuner *t);
 
 // ---- tuner_words.c: reasons ------------------------------------------------------------------
 

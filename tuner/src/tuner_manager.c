@@ -231,7 +231,8 @@ tt_tuner_summarize(const tt_tuner *tuner, tt_tuner_summary *out)
                               .start_s = tuner->phase_s[TT_TUNER_START],
                               .explore_s = tuner->phase_s[TT_TUNER_EXPLORE],
                               .settled_s = tuner->phase_s[TT_TUNER_SETTLED],
-                              .lost_s = tuner->lost_s};
+                              .lost_s = tuner->lost_s,
+                              .drifts = tuner->drifts};
     for (uint32_t i = 0; i < tuner->tried_count; i++)
         out->settings_tried += tuner->tried[i].windows > 0;
     out->best_id = tt_tuner_best(tuner, &best);

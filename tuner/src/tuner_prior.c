@@ -114,6 +114,17 @@ tti_tuner_prior_enter(tt_tuner *t, tt_error *err)
 }
 
 void
+tti_tuner_prior_shift(tt_tuner *t, double shift, double extra_var)
+{
+    for (uint32_t i = 0; i < t->prior_count; i++) {
+        tti_prior *p = &t->prior[i];
+        p->told.unlike_var += extra_var;
+        p->y += shift;
+        p->var += extra_var;
+    }
+}
+
+void
 tti_tuner_prior_judge(tt_tuner *t, double error, double sd)
 {
     if (t->prior_count == 0 || !isfinite(error) || !(sd > 0))

@@ -44,6 +44,7 @@ open_window(tt_tuner *t)
 {
     const tti_tried *s = &t->tried[t->current];
     t->window_begin_s = t->now_s;
+    t->window_iterations = t->iterations;
     t->transition_seen = t->in_transition;
     t->fit_in_window = 0;
     t->window_loss = tt_estimator_last_loss(t->estimator);

@@ -42,6 +42,9 @@ typedef struct job_model {
     // is above this (0 = nowhere); what the job says a switch lost (0 = the truth).
     uint32_t refuse_every;
     double nan_staleness, claimed_loss_s;
+    // The machine takes slow_factor times as long from slow_from_s on (0 = it never changes); other
+    // processes slow it by half for burst_s, every ten times that on average (0 = none).
+    double slow_from_s, slow_factor, burst_s;
     double restart_every_s;    // tuner and estimator are saved, closed and restored; 0 = never
     struct job_memory *memory; // filled at the end of a run; NULL = not wanted
     tt_est_method estimator;   // that the job has; drawn by nobody
@@ -245,6 +248,18 @@ typedef struct job_run {
     uint64_t digest; // of everything proposed, to compare runs
 } job_run;
 
+// Bursts are a function of time alone: one in ten stretches of burst_s, by a hash.
+static inline int
+job_in_burst(const job_model *j, double now)
+{
+    if (!(j->burst_s > 0))
+        return 0;
+    uint64_t x = (uint64_t)(now / j->burst_s) + 0x9E3779B97F4A7C15u;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return (x ^ (x >> 31)) % 10 == 0;
+}
+
 static inline void
 job_start_push(job_run *r, uint32_t w, double now)
 {
@@ -253,6 +268,9 @@ job_start_push(job_run *r, uint32_t w, double now)
     k->generation = r->generation;
     k->setting = r->setting;
     double cycle = job_time(r->model, &r->setting) * job_workers(&r->setting);
+    const job_model *j = r->model;
+    cycle *= j->slow_from_s > 0 && now >= j->slow_from_s ? j->slow_factor : 1;
+    cycle *= job_in_burst(j, now) ? 1.5 : 1;
     double cv = r->model->cv;
     cycle *= exp(cv * tt_rng_normal(&r->rng) - cv * cv / 2);
     if (tt_rng_uniform(&r->rng) < 0.01)
@@ -360,6 +378,7 @@ typedef struct job_result {
     uint32_t refused;
     double nan_s; // seconds spent where losses are NaN
     uint32_t restarts;
+    uint64_t iterations;
 } job_result;
 
 // As a job that is stopped and resumed: all that is known goes through bytes into a new estimator
@@ -396,7 +415,7 @@ job_restart(job_run *r,
     TT_ASSERT(tt_setting_equal(&setting, &r->setting));
     tt_tuner_summarize(r->tuner, &is);
     TT_ASSERT(is.settings_tried == was.settings_tried && is.start_done == was.start_done &&
-              is.proposals == was.proposals && is.phase == was.phase);
+              is.proposals == was.proposals && is.drifts == was.drifts && is.phase == was.phase);
     tt_tuner_resume(r->tuner, r->now_s, r->generation);
     return TT_OK;
 }
@@ -470,6 +489,7 @@ job_execute(const job_model *model,
         model->memory->count = i + 1;
     }
     out->seconds = r.now_s;
+    out->iterations = r.iterations;
     out->digest = r.digest;
     tt_tuner_close(r.tuner);
     tt_estimator_close(r.estimator);

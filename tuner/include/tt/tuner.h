@@ -188,6 +188,7 @@ typedef struct tt_tuner_summary {
     double start_iteration_s,
         best_iteration_s;           // seconds per iteration, posterior median; NAN until measured
     char note[TT_TUNER_REASON_MAX]; // why tuning is off, or the last reason
+    uint32_t drifts;                // changes of the machine seen
 } tt_tuner_summary;
 
 // What is known of a setting that was in force, all its windows together.

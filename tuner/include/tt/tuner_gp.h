@@ -69,6 +69,10 @@ TT_NODISCARD tt_status tt_gp_replace(tt_gp *gp,
                                      const tt_gp_row *row,
                                      tt_error *err);
 uint32_t tt_gp_rows(const tt_gp *gp);
+// All rows so far were seen when everything was different by about `shift`: adds it to their y, and
+// `extra_var` to the variance of their noise; each counts as one measurement from now on. Fit
+// again.
+void tt_gp_shift(tt_gp *gp, double shift, double extra_var);
 
 // Finds the hyperparameters again, then factors. Starts: the last optimum, the prior mean with
 // noise 1e-2, one draw from the prior. evaluations: of the posterior, at most about so many; 0

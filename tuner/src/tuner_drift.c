@@ -1,0 +1,117 @@
+// Has the machine changed? Every window under a setting seen before is compared with that setting's
+// recent windows:
+//
+//     r = log t - mean of the recent log t,   s^2 = spread^2 (1 + 1/n),   suspect when |r| > 3 s
+//
+// spread: root mean square of such residuals over all settings of the job, so that a noisy machine
+// is not taken for a changing one. While a change is suspected the setting stays in force; after
+// three suspect windows in a row, all to the same side and over 0.3 s, it is believed: what was
+// measured before is carried over by the mean residual and counts less, and exploring begins again.
+#include "tuner_internal.h"
+#include <math.h>
+
+enum { SUSPECTS = 3, SUSPECT_WINDOWS_MAX = 20 };
+static const double SUSPECT_SD = 3, SUSPECT_S = 0.3;
+// Changes of under 15 % are not worth starting over for.
+static const double SUSPECT_LEAST = 0.14;
+// Log of the spread of windows before any was compared, and how many windows that belief is worth.
+static const double SPREAD_PRIOR = 0.1, SPREAD_PRIOR_WINDOWS = 4;
+// Windows a setting, and residuals the job, remembers.
+static const double PACE_WINDOWS = 8, SPREAD_WINDOWS = 50;
+// Of a change, what another setting may have felt more or less than the one it was seen under.
+static const double UNLIKE_SHARE = 0.5;
+// What the mean over all windows of a setting keeps of their weight.
+static const double FORGET_SHARE = 0.1;
+
+static void
+remember(tti_pace *p, double log_t)
+{
+    p->n = fmin(p->n + 1, PACE_WINDOWS);
+    p->mean += (log_t - p->mean) / p->n;
+}
+
+static void
+start_over(tt_tuner *t, double shift)
+{
+    char lasted[32];
+    tti_tuner_event(t,
+                    "the machine has changed: setting %u takes %.2fx what it did (%u windows, %s); "
+                    "what was measured before counts less, exploring begins again",
+                    t->current, exp(shift), t->drift.suspects,
+                    tti_tuner_seconds(t->now_s - t->drift.since_s, lasted, sizeof lasted));
+    tti_tuner_close_account(t, t->drift.since_iterations, shift);
+    const double unlike = UNLIKE_SHARE * shift;
+    tt_gp_shift(t->gp, shift, unlike * unlike);
+    tti_tuner_prior_shift(t, shift, unlike * unlike);
+    for (uint32_t i = 0; i < t->tried_count; i++) {
+        tti_tried *s = &t->tried[i];
+        s->log_t += shift;
+        s->log_t_all += shift;
+        s->var_all += unlike * unlike;
+        s->weight_all *= FORGET_SHARE; // the next windows of it decide
+        s->row_weight = 0;             // the next window takes the row's place
+        s->row_windows = TT_MIN(s->row_windows, 1u);
+        s->pace.mean += shift;
+        s->pace.n = fmin(s->pace.n, 1);
+    }
+    t->ref_t *= exp(shift);
+    t->fit_rows = 0; // and new hyperparameters
+    t->rest_s = 0;
+    t->next_decision_s = t->now_s;
+    t->phase = t->phase == TT_TUNER_OFF ? TT_TUNER_OFF : TT_TUNER_EXPLORE;
+    t->drifts++;
+}
+
+static void
+suspect(tt_tuner *t, double residual)
+{
+    tti_drift *d = &t->drift;
+    if (d->suspects > 0 && d->sum * residual < 0)
+        d->suspects = 0;
+    if (d->suspects == 0) {
+        d->sum = 0;
+        d->since_s = t->window_begin_s;
+        d->since_iterations = t->window_iterations;
+    }
+    d->suspects++;
+    d->sum += residual;
+}
+
+int
+tti_tuner_drift_suspected(const tt_tuner *t)
+{
+    return t->drift.suspects > 0 && t->drift.suspects < SUSPECT_WINDOWS_MAX;
+}
+
+int
+tti_tuner_drift_watch(tt_tuner *t, const tti_measured *m)
+{
+    tti_drift *d = &t->drift;
+    tti_pace *p = &t->tried[t->current].pace;
+    const double residual = m->log_t - p->mean;
+    if (p->n < 1 || t->trial) {
+        remember(p, m->log_t);
+        return 0;
+    }
+    const double prior = SPREAD_PRIOR_WINDOWS * SPREAD_PRIOR * SPREAD_PRIOR;
+    const double spread = (d->squares + prior) / (d->n + SPREAD_PRIOR_WINDOWS);
+    const double sd = sqrt(fmax(spread, m->var) * (1 + 1 / p->n));
+    if (fabs(residual) > fmax(SUSPECT_SD * sd, SUSPECT_LEAST)) {
+        suspect(t, residual);
+        if (d->suspects < SUSPECTS || t->now_s - d->since_s < SUSPECT_S)
+            return 0;
+        start_over(t, d->sum / d->suspects);
+        d->suspects = 0;
+        return 1;
+    }
+    d->suspects = 0;
+    // Of a mean of n windows: its own error is no spread of windows.
+    d->squares += residual * residual / (1 + 1 / p->n);
+    d->n += 1;
+    if (d->n > SPREAD_WINDOWS) {
+        d->squares *= SPREAD_WINDOWS / d->n;
+        d->n = SPREAD_WINDOWS;
+    }
+    remember(p, m->log_t);
+    return 0;
+}

@@ -1,0 +1,232 @@
+// Goal: a machine that becomes slower or faster midway is noticed soon and said so, exploring
+// begins again, and a noisy machine that does not change is not taken for one that does. Method:
+// made-up jobs in virtual time (job_model.h) whose machine changes by a factor at a given second;
+// false alarms are counted over stationary jobs, with and without bursts of other load.
+// `tuner_drift_test JOBS` counts over so many jobs and checks nothing.
+#include "job_model.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static uint32_t
+workers_of(void *self, const tt_setting *setting)
+{
+    TT_UNUSED(self);
+    return job_workers(setting);
+}
+
+static uint32_t
+merged_of(void *self, const tt_setting *setting)
+{
+    TT_UNUSED(self);
+    return (uint32_t)setting->value[JOB_AGGREGATION];
+}
+
+typedef struct witness {
+    double first_s; // when a change was first reported; NAN = never
+    double factor;  // that it spoke of
+    uint32_t events;
+    uint64_t tries_after;
+} witness;
+
+static void
+on_event(void *self, double now_s, const char *text)
+{
+    witness *w = self;
+    const char *takes = strstr(text, "takes ");
+    if (strncmp(text, "the machine has changed", 23) != 0)
+        return;
+    assert_non_null(takes);
+    if (w->events++ == 0) {
+        w->first_s = now_s;
+        w->factor = strtod(takes + 6, NULL);
+    }
+}
+
+static void
+on_proposal(void *self, const tt_tuner_proposal *p)
+{
+    witness *w = self;
+    w->tries_after += isnan(p->realised_ratio) && p->decision == TT_TUNER_TRY && w->events > 0;
+}
+
+static void
+run(const job_model *job, uint64_t seed, witness *w, job_result *result)
+{
+    tt_tuner_callbacks callbacks = {w, NULL, on_proposal, on_event};
+    tt_tuner_options options = {.enabled = 1,
+                                .seed = seed,
+                                .nodes = JOB_NODES,
+                                .workers_of = workers_of,
+                                .merged_of = merged_of};
+    *w = (witness){.first_s = NAN};
+    assert_int_equal(job_execute(job, &options, &callbacks, seed, result), TT_OK);
+    assert_int_equal(result->summary.drifts, w->events);
+}
+
+// Alarms per job over stationary jobs of `seconds` (untuned).
+static double
+false_alarms(uint32_t jobs, double seconds, double burst_s)
+{
+    uint32_t alarmed = 0;
+    for (uint64_t seed = 0; seed < jobs; seed++) {
+        job_model job;
+        job_result r;
+        witness w;
+        (void)job_make(&job, 1000 + seed, JOB_START_DEFAULT, seconds);
+        job.burst_s = burst_s;
+        run(&job, seed, &w, &r);
+        alarmed += w.events > 0;
+    }
+    print_message("stationary jobs of %.0f s untuned, bursts of %.2f s: %u of %u raised an alarm\n",
+                  seconds, burst_s, alarmed, jobs);
+    return (double)alarmed / jobs;
+}
+
+static int
+ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+typedef struct outcome {
+    uint32_t seen, jobs;
+    double delay[400]; // seconds until it was said
+    double factor[400];
+} outcome;
+
+// Jobs whose machine changes by `factor` at 40 % of what the tuned job takes.
+static void
+changes(uint32_t jobs, double factor, outcome *out)
+{
+    *out = (outcome){0};
+    for (uint64_t seed = 0; seed < jobs && out->jobs < 400; seed++) {
+        job_model job;
+        job_result r;
+        witness w;
+        (void)job_make(&job, 2000 + seed, JOB_START_DEFAULT, 40);
+        run(&job, seed, &w, &r);
+        job.slow_from_s = 0.4 * r.seconds;
+        job.slow_factor = factor;
+        run(&job, seed, &w, &r);
+        out->jobs++;
+        if (isnan(w.first_s) || w.first_s < job.slow_from_s)
+            continue;
+        out->factor[out->seen] = w.factor;
+        out->delay[out->seen++] = w.first_s - job.slow_from_s;
+    }
+    qsort(out->delay, out->seen, sizeof(double), ascending);
+    qsort(out->factor, out->seen, sizeof(double), ascending);
+    if (out->seen > 0)
+        print_message("machine %.2gx: noticed in %u of %u jobs, after %.2f s (median), %.2f s "
+                      "(p90); said %.2fx (median)\n",
+                      factor, out->seen, out->jobs, out->delay[out->seen / 2],
+                      out->delay[out->seen * 9 / 10], out->factor[out->seen / 2]);
+}
+
+static void
+stationary_machines_raise_few_alarms(void **state)
+{
+    TT_UNUSED(state);
+    assert_true(false_alarms(200, 10, 0) <= 0.02);
+    assert_true(false_alarms(40, 10, 0.05) <= 0.10);
+}
+
+static void
+slower_machine_is_noticed(void **state)
+{
+    TT_UNUSED(state);
+    static outcome o;
+    changes(12, 2, &o);
+    assert_true(o.seen >= 0.9 * o.jobs);
+    assert_true(o.delay[o.seen / 2] < 2);
+    assert_true(o.factor[o.seen / 2] > 1.8 && o.factor[o.seen / 2] < 2.2);
+    changes(12, 0.5, &o);
+    // While trial follows trial a faster machine looks like better settings, and is seen only when
+    // an old one is measured again: 4 of 12 when this was written, and none with a wrong factor.
+    assert_true(o.seen >= 2);
+    assert_true(o.factor[0] > 0.4 && o.factor[o.seen - 1] < 0.6);
+}
+
+// After a change settings are tried again, and the ledger prices each part at its own speed.
+static void
+exploring_begins_again(void **state)
+{
+    TT_UNUSED(state);
+    uint64_t tries = 0;
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        job_model job;
+        job_result r, still;
+        witness w;
+        (void)job_make(&job, 3000 + seed, JOB_START_DEFAULT, 40);
+        run(&job, seed, &w, &still);
+        job.slow_from_s = 0.5 * still.seconds;
+        job.slow_factor = 2;
+        run(&job, seed, &w, &r);
+        tries += w.tries_after;
+        // the second half takes twice as long, and some is lost to trying again
+        print_message("changed at half: %.2fx the time, %u changes seen, ledger %.2f s\n",
+                      r.seconds / still.seconds, w.events, r.summary.ledger_s);
+        assert_true(r.seconds < 1.85 * still.seconds);
+        // tuned against the start setting, which would have felt the change too
+        assert_true(r.summary.ledger_s < 0.1 * r.seconds);
+    }
+    assert_true(tries >= 4);
+}
+
+// What is suspected and what was found goes through checkpoints, and what a setting did before the
+// change is still told of it.
+static void
+change_is_noticed_across_restarts(void **state)
+{
+    TT_UNUSED(state);
+    static job_memory memory;
+    uint32_t seen = 0;
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        job_model job;
+        job_result r;
+        witness w;
+        uint64_t told = 0;
+        (void)job_make(&job, 4000 + seed, JOB_START_DEFAULT, 30);
+        job.restart_every_s = 1;
+        job.slow_from_s = 4;
+        job.slow_factor = 2;
+        job.memory = &memory;
+        run(&job, seed, &w, &r);
+        seen += w.events > 0 && w.first_s > job.slow_from_s;
+        for (uint32_t i = 0; i < memory.count; i++)
+            told += memory.row[i].iterations;
+        assert_true(r.restarts >= 6);
+        assert_int_equal(told, r.iterations);
+    }
+    assert_true(seen >= 2);
+}
+
+int
+main(int argc, char **argv)
+{
+    if (argc > 1) {
+        static outcome o;
+        const uint32_t jobs = (uint32_t)strtoul(argv[1], NULL, 10);
+        (void)false_alarms(jobs, 40, 0);
+        (void)false_alarms(jobs, 40, 0.05);
+        (void)false_alarms(jobs, 40, 0.3);
+        changes(jobs, 2, &o);
+        changes(jobs, 1.3, &o);
+        changes(jobs, 0.5, &o);
+        return 0;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stationary_machines_raise_few_alarms),
+        cmocka_unit_test(slower_machine_is_noticed),
+        cmocka_unit_test(exploring_begins_again),
+        cmocka_unit_test(change_is_noticed_across_restarts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
