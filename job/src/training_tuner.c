@@ -1,6 +1,7 @@
 // Between the tuner and the job: options, steps, and what the tuner says to the run store.
 #include "training.h"
 #include <math.h>
+#include <string.h>
 
 // Seconds a restart loses whatever changes, before any was measured: what it takes with a small
 // model.
@@ -111,7 +112,8 @@ static void
 on_event(void *self, double now_s, const char *text)
 {
     TT_UNUSED(now_s);
-    tti_training_event(self, "info", "%s", text);
+    int changed = strncmp(text, TT_TUNER_CHANGED, strlen(TT_TUNER_CHANGED)) == 0;
+    tti_training_event(self, changed ? "warning" : "info", "%s", text);
 }
 
 tt_est_method

@@ -35,8 +35,8 @@ start_over(tt_tuner *t, double shift)
 {
     char lasted[32];
     tti_tuner_event(t,
-                    "the machine has changed: setting %u takes %.2fx what it did (%u windows, %s); "
-                    "what was measured before counts less, exploring begins again",
+                    TT_TUNER_CHANGED ": setting %u takes %.2fx what it did (%u windows, %s); "
+                                     "what was measured before counts less, exploring begins again",
                     t->current, exp(shift), t->drift.suspects,
                     tti_tuner_seconds(t->now_s - t->drift.since_s, lasted, sizeof lasted));
     tti_tuner_close_account(t, t->drift.since_iterations, shift);

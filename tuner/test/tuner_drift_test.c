@@ -39,7 +39,7 @@ on_event(void *self, double now_s, const char *text)
 {
     witness *w = self;
     const char *takes = strstr(text, "takes ");
-    if (strncmp(text, "the machine has changed", 23) != 0)
+    if (strncmp(text, TT_TUNER_CHANGED, strlen(TT_TUNER_CHANGED)) != 0)
         return;
     assert_non_null(takes);
     if (w->events++ == 0) {

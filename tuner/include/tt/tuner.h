@@ -145,6 +145,9 @@ typedef struct tt_tuner_proposal {
     char reason[TT_TUNER_REASON_MAX];
 } tt_tuner_proposal;
 
+// How an event begins that says so: the one kind that people should be warned of.
+#define TT_TUNER_CHANGED "the machine has changed"
+
 // All may be NULL. Called from inside begin, step, applied, refused and end.
 typedef struct tt_tuner_callbacks {
     void *self;
