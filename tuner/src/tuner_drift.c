@@ -5,13 +5,17 @@
 //
 // spread: root mean square of such residuals over all settings of the job, so that a noisy machine
 // is not taken for a changing one. While a change is suspected the setting stays in force; after
-// three suspect windows in a row, all to the same side and over 0.3 s, it is believed: what was
+// three suspect windows in a row, all to the same side and over 0.5 s, it is believed: what was
 // measured before is carried over by the mean residual and counts less, and exploring begins again.
 #include "tuner_internal.h"
 #include <math.h>
 
-enum { SUSPECTS = 3, SUSPECT_WINDOWS_MAX = 20 };
-static const double SUSPECT_SD = 3, SUSPECT_S = 0.3;
+// The first windows of a setting may have been unlucky: the job's own spread is believed after
+// these.
+enum { SUSPECTS = 3, SUSPECT_WINDOWS_MAX = 20, KNOWN_WINDOWS = 3 };
+static const double SUSPECT_SD = 3, SUSPECT_S = 0.5;
+// And of the job so far: a burst of other load is no change of the machine.
+static const double SUSPECT_SHARE = 0.03;
 // Changes of under 15 % are not worth starting over for.
 static const double SUSPECT_LEAST = 0.14;
 // Log of the spread of windows before any was compared, and how many windows that belief is worth.
@@ -94,11 +98,14 @@ tti_tuner_drift_watch(tt_tuner *t, const tti_measured *m)
         return 0;
     }
     const double prior = SPREAD_PRIOR_WINDOWS * SPREAD_PRIOR * SPREAD_PRIOR;
-    const double spread = (d->squares + prior) / (d->n + SPREAD_PRIOR_WINDOWS);
+    double spread = (d->squares + prior) / (d->n + SPREAD_PRIOR_WINDOWS);
+    if (p->n < KNOWN_WINDOWS)
+        spread = fmax(spread, SPREAD_PRIOR * SPREAD_PRIOR);
     const double sd = sqrt(fmax(spread, m->var) * (1 + 1 / p->n));
     if (fabs(residual) > fmax(SUSPECT_SD * sd, SUSPECT_LEAST)) {
         suspect(t, residual);
-        if (d->suspects < SUSPECTS || t->now_s - d->since_s < SUSPECT_S)
+        const double least = fmax(SUSPECT_S, SUSPECT_SHARE * (t->now_s - t->begin_s));
+        if (d->suspects < SUSPECTS || t->now_s - d->since_s < least)
             return 0;
         start_over(t, d->sum / d->suspects);
         d->suspects = 0;
