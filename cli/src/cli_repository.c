@@ -147,6 +147,10 @@ tti_cli_repository(int argc, char **argv)
         return tti_cli_bad_usage("repository", "the repository is off; name one with --file");
     tt_status status = tt_repository_open_read(path, &repository, &err);
     int listing = strcmp(arguments.action, "list") == 0;
+    if (status == TT_NOTFOUND && !listing && arguments.run == NULL) {
+        (void)printf("0 runs forgotten: nothing was learned yet\n");
+        return tti_cli_flush();
+    }
     if (status != TT_OK && !(listing && status == TT_NOTFOUND))
         return tti_cli_fail(&err);
     if (listing)
