@@ -234,7 +234,7 @@ test_many_writers(void **state)
         for (int i = 0; i < EACH && !failed; i++) {
             tt_repository *r = NULL;
             tt_error err = {0};
-            char id[32];
+            char id[48];
             (void)snprintf(id, sizeof id, "process %d run %d", p, i);
             tt_repository_run run = some_run(id);
             tt_repository_row rows[2] = {some_row(0, 0.1), some_row(1, 0.2)};
