@@ -5,7 +5,11 @@
 
 // cmocka wants setjmp.h before it
 #include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -152,10 +156,51 @@ errors_say_where_what_and_advice(void **state)
     assert_int_equal(tt_status_exit_code(TT_DIVERGED), 1);
 }
 
+// A fork holds it, says so, and is killed.
+static void
+a_lock_goes_with_its_process(void **state)
+{
+    TT_UNUSED(state);
+    char directory[] = P_tmpdir "/tt-lock-XXXXXX", path[64], nowhere[64];
+    tt_error err = {0};
+    int own = -1, again = -1, ready[2], child_status;
+    assert_non_null(mkdtemp(directory));
+    (void)snprintf(path, sizeof path, "%s/lock", directory);
+    (void)snprintf(nowhere, sizeof nowhere, "%s/none/lock", directory);
+    assert_int_equal(tt_lock_ask(path), TT_LOCK_UNKNOWN);
+    assert_int_equal(tt_lock_take(nowhere, &own, &err), TT_NOTFOUND);
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        char said = tt_lock_take(path, &own, &err) == TT_OK ? 'y' : 'n';
+        (void)!write(ready[1], &said, 1);
+        for (;;)
+            (void)pause();
+    }
+    char said;
+    assert_int_equal(read(ready[0], &said, 1), 1);
+    assert_int_equal(said, 'y');
+    for (int i = 0; i < 3; i++) // asking takes nothing
+        assert_int_equal(tt_lock_ask(path), TT_LOCK_HELD);
+    assert_int_equal(tt_lock_take(path, &own, &err), TT_BUSY);
+    (void)kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, &child_status, 0), child);
+    assert_int_equal(tt_lock_ask(path), TT_LOCK_FREE);
+    assert_int_equal(tt_lock_take(path, &own, &err), TT_OK);
+    assert_int_equal(tt_lock_take(path, &again, &err), TT_BUSY);
+    (void)close(own);
+    assert_int_equal(tt_lock_ask(path), TT_LOCK_FREE);
+    (void)close(ready[0]);
+    (void)close(ready[1]);
+    (void)unlink(path);
+    (void)rmdir(directory);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lock_goes_with_its_process),
         cmocka_unit_test(philox_gives_the_published_answers),
         cmocka_unit_test(streams_differ_and_repeat),
         cmocka_unit_test(shuffle_is_a_permutation),

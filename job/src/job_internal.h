@@ -84,7 +84,7 @@ struct tt_job {
     tt_shards *shards;
     tt_ps_table table;
     uint32_t node_count;
-    int run_lock; // descriptor of the run directory while it is ours, or -1
+    int run_lock; // of the run directory while it is ours, or -1
 };
 
 // job_keys.c

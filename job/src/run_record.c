@@ -2,11 +2,9 @@
 #include "run_record.h"
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,7 +20,6 @@ tti_record_failed(tti_training *tr, const tt_error *err)
            err->where, err->what);
 }
 
-enum { LOCK_TRIES = 20, LOCK_PAUSE_US = 10000 };
 enum { RUNS_DIR_BYTES_MAX = 340 }; // with the run's name it fits into tt_job_result
 
 // A full or failing disk is nobody's typing error; any other place that will not do is.
@@ -215,38 +212,29 @@ fill_directory(tt_job *job, tt_job_result *result, tt_store **store, tt_error *e
 }
 
 // The run directory is ours while we hold this: a second process that resumes the run is refused,
-// and a report sees that a run's process is gone. Where a file system has no locks, nothing is
-// locked.
+// and a report sees that a run's process is gone.
 static tt_status
 lock_directory(tt_job *job, const char *run_dir, tt_error *err)
 {
-    int file = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (file < 0)
-        return tt_error_set(err, errno == ENOENT || errno == ENOTDIR ? TT_NOTFOUND : TT_IO, run_dir,
+    char path[600];
+    (void)snprintf(path, sizeof path, "%s/lock", run_dir);
+    tt_status status = tt_lock_take(path, &job->run_lock, err);
+    if (status == TT_NOTFOUND)
+        return tt_error_set(err, TT_NOTFOUND, run_dir,
                             "check the run's name; trimtab runs shows what there is",
-                            "there is no such run: %s", tt_errno_text(errno));
-    int taken = 0;
-    for (int try = 0; try < LOCK_TRIES; try++) { // a report looks for a moment
-        taken = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-        if (!taken)
-            break;
-        (void)usleep(LOCK_PAUSE_US);
-    }
-    if (taken) {
-        (void)close(file);
+                            "there is no such run");
+    if (status == TT_BUSY)
         return tt_error_set(err, TT_BUSY, run_dir, "wait for it to end, or stop it (Ctrl-C)",
                             "this run is going on in another process");
-    }
-    job->run_lock = file;
-    return TT_OK;
+    return status;
 }
 
 // A run that could not begin leaves nothing behind.
 static void
 remove_directory(tt_job_result *result, tt_store **store)
 {
-    static const char *const names[] = {"job.yaml", "run.db-wal", "run.db-shm", "run.db-journal",
-                                        "run.db"};
+    static const char *const names[] = {"job.yaml",       "run.db-wal", "run.db-shm",
+                                        "run.db-journal", "run.db",     "lock"};
     char path[600];
     if (*store != NULL)
         (void)tt_store_close(*store, NULL);

@@ -2,10 +2,8 @@
 // itself.
 #include "report_model.h"
 #include <assert.h>
-#include <fcntl.h>
 #include <math.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -502,22 +500,15 @@ derive(tti_report *report)
 static int
 is_abandoned(const char *run)
 {
-    char directory[4096];
+    char path[4200];
     struct stat info;
-    (void)snprintf(directory, sizeof directory, "%s", run);
-    char *slash = strrchr(directory, '/');
-    if (stat(run, &info) == 0 && !S_ISDIR(info.st_mode)) {
-        if (slash == NULL)
-            (void)snprintf(directory, sizeof directory, ".");
-        else
-            *slash = '\0';
-    }
-    int file = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (file < 0)
+    int is_file = stat(run, &info) == 0 && !S_ISDIR(info.st_mode);
+    const char *slash = strrchr(run, '/');
+    int directory = !is_file ? (int)strlen(run) : slash != NULL ? (int)(slash - run) : 0;
+    const char *name = directory > 0 || slash != NULL ? "/lock" : "lock";
+    if ((size_t)snprintf(path, sizeof path, "%.*s%s", directory, run, name) >= sizeof path)
         return 0;
-    int free_now = flock(file, LOCK_SH | LOCK_NB) == 0;
-    (void)close(file);
-    return free_now;
+    return tt_lock_ask(path) == TT_LOCK_FREE;
 }
 
 static void

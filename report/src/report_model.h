@@ -2,6 +2,7 @@
 #ifndef TTI_REPORT_MODEL_H
 #define TTI_REPORT_MODEL_H
 
+#include "tt/core_lock.h"
 #include "tt/core_mem.h"
 #include "tt/core_store.h"
 #include "tt/report.h"

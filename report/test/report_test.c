@@ -5,19 +5,17 @@
 #include "tt/core.h"
 #include "tt/core_store.h"
 #include "tt/report.h"
-#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 static char directory[] = P_tmpdir "/tt-report-XXXXXX";
-static char path[sizeof directory + 32];
+static char path[sizeof directory + 32], lock_path[sizeof directory + 32];
 static char text[65536];
 
 #define OK(call)                                                                                   \
@@ -34,6 +32,7 @@ make_directory(void **state)
     TT_UNUSED(state);
     int made = mkdtemp(directory) != NULL;
     (void)snprintf(path, sizeof path, "%s/run.db", directory);
+    (void)snprintf(lock_path, sizeof lock_path, "%s/lock", directory);
     return made ? 0 : -1;
 }
 
@@ -409,8 +408,8 @@ a_running_run_is_reported_so_far(void **state)
     put_training(store);
     OK(tt_store_commit(store, err));
     // while the writer still has it open, and the run's process holds its directory
-    int held = open(directory, O_RDONLY | O_DIRECTORY);
-    assert_true(held >= 0 && flock(held, LOCK_EX) == 0);
+    int held;
+    OK(tt_lock_take(lock_path, &held, err));
     tt_report_options options = {.width = 500};
     const char *r = report_with(&options, directory);
     SAYS(r, "running: loss 0.3998 (target 0.4) after 21.8 s, 8,000 iterations\n");
@@ -430,6 +429,7 @@ a_running_run_is_reported_so_far(void **state)
     r = report_with(&options, directory);
     SAYS(r, "killed: its process is gone; `trimtab run --resume ");
     SAYS_NOT(r, "running:");
+    (void)unlink(lock_path);
     OK(tt_store_close(store, err));
 }
 

@@ -72,7 +72,7 @@ expect 'size of the model saved elsewhere' "$(($(stat -c %s trimtab-*-model.safe
 expect 'number of warnings' "$(grep -c '^warning' "$box/stderr")" 1
 grep -q '"stop_reason": "cannot write the model: No space left on device"' "$box/stdout" || fault "the JSON has no reason" "run on a full disk"
 grep -q '"epochs": [1-9]' "$box/stdout" || fault "it did not go on training" "run on a full disk"
-expect 'what is left' "$(left | sed 's/run.db-[a-z]* *//g')" 'job.yaml run.db '
+expect 'what is left' "$(left | sed 's/run.db-[a-z]* *//g')" 'job.yaml lock run.db '
 "$trimtab" report --runs disk >"$box/report" 2>&1 || fault "no report: $(cat "$box/report")" "report on a full disk"
 
 # ---- room again before the end: only the records of that time are missing
@@ -83,7 +83,7 @@ wait $job || code=$?
 expect 'exit code' $code 0
 grep -q '"status": "stopped"' "$box/stdout" || fault "the JSON does not say stopped" "run on a full disk"
 expect 'what is left' "$(left | sed 's/[0-9]*[.]ttck/N.ttck/')" \
-    'checkpoints checkpoints/N.ttck job.yaml model.safetensors run.db setting.yaml '
+    'checkpoints checkpoints/N.ttck job.yaml lock model.safetensors run.db setting.yaml '
 "$trimtab" report --runs disk >"$box/report" 2>&1 || fault "no report: $(cat "$box/report")" "report after a full disk"
 grep -q '^stopped: max_time 3 s reached' "$box/report" || fault "the report does not know the end" "report after a full disk"
 

@@ -9,6 +9,7 @@
 
 #include "tt/atomic.h"
 #include "tt/core_clock.h"
+#include "tt/core_lock.h"
 #include "tt/core_log.h"
 #include "tt/core_mem.h"
 #include "tt/core_rng.h"
