@@ -176,14 +176,11 @@ tti_resume_section(const tti_resume *resume, const char *name, tt_archive *in)
     tt_archive_read(in, bytes, count);
 }
 
-// Another way to tune begins anew as well, and counts its settings from 0.
 uint64_t
 tti_resume_space_print(const tt_job *job)
 {
-    int paper = job->spec.tuner_model == TT_TUNER_MODEL_PAPER;
-    const uint64_t parts[] = {tt_tuner_space_print(&job->space), (uint64_t)job->spec.tuner_model,
-                              paper ? (uint64_t)tti_job_estimator(job) : 0};
-    return XXH3_64bits(parts, sizeof parts);
+    return tt_tuner_print(&job->space, job->node_count, (tt_tuner_model)job->spec.tuner_model,
+                          tti_job_estimator(job));
 }
 
 int

@@ -24,7 +24,7 @@ void tti_resume_close(tti_resume *resume);
 // An archive that reads one section; empty when there is none.
 void tti_resume_section(const tti_resume *resume, const char *name, tt_archive *in);
 
-// Equal: a setting and its number mean the same in both jobs. Of search space and way to tune.
+// Equal: a setting and its number mean the same in both jobs (tt_tuner_print).
 uint64_t tti_resume_space_print(const tt_job *job);
 // Whether they do in the checkpoint and this job.
 int tti_resume_same_space(const tt_job *job, const tti_resume *resume);

@@ -118,6 +118,17 @@ ends 0 "$trimtab" run --resume copy --set stop.max_epochs=8 # of the paper's tun
 check 'the same way goes on' silent 'begins anew' err
 check 'and so do its records (2)' [ ! -e copy/run.db.before ]
 
+# ---- the same space on another number of nodes: what its numbers counted is another tuner's
+ends 0 "$trimtab" run job.yaml --runs in_place --set cluster.driver=in_place
+ends 0 "$trimtab" run --resume in_place/* --set cluster.nodes=3 --set stop.max_epochs=6
+check 'the tuner begins anew on 3 nodes' says 'the tuner begins anew' err
+check 'and so do its records on 3 nodes' [ -s "$(echo in_place/*)/run.db.before" ]
+ends 0 "$trimtab" report in_place/*
+rm in_place/*/run.db.before
+ends 0 "$trimtab" run --resume in_place/* --set stop.max_epochs=8
+check '3 nodes as before go on' silent 'begins anew' err
+check 'and so do their records' [ ! -e "$(echo in_place/*)/run.db.before" ]
+
 # ---- two processes in one directory
 "$trimtab" run long.yaml --runs long -q >/dev/null 2>&1 &
 job=$!

@@ -17,8 +17,8 @@ mix_bytes(uint64_t print, const void *bytes, size_t count)
     return print;
 }
 
-uint64_t
-tt_tuner_space_print(const tt_space *space)
+static uint64_t
+print_of_space(const tt_space *space)
 {
     uint64_t print = 14695981039346656037u;
     for (uint32_t k = 0; k < space->count; k++) {
@@ -36,17 +36,20 @@ tt_tuner_space_print(const tt_space *space)
     return print;
 }
 
-static void
-tag_space(const tt_tuner *t, tt_archive *archive)
+uint64_t
+tt_tuner_print(const tt_space *space, uint32_t nodes, tt_tuner_model model, tt_est_method method)
 {
-    tt_archive_tag(archive, ARCHIVE_VERSION);
-    tt_archive_tag(archive, sizeof *t + sizeof *t->tried + sizeof *t->prior);
-    tt_archive_tag(archive, tt_tuner_space_print(t->space));
-    tt_archive_tag(archive, t->options.nodes);
-    tt_archive_tag(archive, (uint64_t)t->options.model);
-    tt_archive_tag(archive,
-                   t->way->rows_of_left ? 1 + (uint64_t)tt_estimator_method(t->estimator) : 0);
-    tt_archive_tag(archive, t->gp != NULL);
+    const uint64_t parts[] = {
+        ARCHIVE_VERSION, sizeof(tt_tuner) + sizeof(tti_tried) + sizeof(tti_prior), nodes,
+        (uint64_t)model, tti_ways[model]->rows_of_left ? 1 + (uint64_t)method : 0};
+    return mix_bytes(print_of_space(space), parts, sizeof parts);
+}
+
+static void
+tag_print(const tt_tuner *t, tt_archive *archive)
+{
+    tt_archive_tag(archive, tt_tuner_print(t->space, t->options.nodes, t->options.model,
+                                           tt_estimator_method(t->estimator)));
 }
 
 void
@@ -56,7 +59,7 @@ tt_tuner_save(const tt_tuner *tuner, tt_archive *out)
     TT_ASSERT(tuner->state == TTI_RUNNING || tuner->state == TTI_SWITCHING);
     // A switch may itself begin with a checkpoint: whoever goes on from that has not made it.
     image.has_pending = tuner->state == TTI_RUNNING && tuner->has_pending;
-    tag_space(tuner, out);
+    tag_print(tuner, out);
     TT_ARCHIVE(out, image);
     tt_archive_field(out, tuner->tried, tuner->tried_count * sizeof *tuner->tried);
     tt_archive_field(out, tuner->prior, tuner->prior_count * sizeof *tuner->prior);
@@ -132,7 +135,7 @@ tt_tuner_load(tt_tuner *tuner, tt_archive *in, tt_error *err)
     tt_tuner *t = tuner;
     TT_ASSERT(t->state == TTI_NEW);
     const tt_tuner own = *t;
-    tag_space(t, in);
+    tag_print(t, in);
     if (in->status != TT_OK)
         return tt_error_set(err, TT_INVALID, "tuner", NULL,
                             "what the tuner learned is of another search space or version");

@@ -147,6 +147,8 @@ typedef struct tti_way {
 
 extern const tti_way tti_way_sum, tti_way_time, tti_way_product; // tuner_default.c
 extern const tti_way tti_way_paper;                              // tuner_paper.c
+enum { TTI_WAYS = TT_TUNER_MODEL_PAPER + 1 };
+extern const tti_way *const tti_ways[TTI_WAYS]; // by tt_tuner_model; tuner_manager.c
 
 typedef enum tti_state { TTI_NEW, TTI_RUNNING, TTI_SWITCHING, TTI_ENDED } tti_state;
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-static const tti_way *const ways[] = {
+const tti_way *const tti_ways[TTI_WAYS] = {
     [TT_TUNER_MODEL_SUM] = &tti_way_sum,
     [TT_TUNER_MODEL_TIME] = &tti_way_time,
     [TT_TUNER_MODEL_PRODUCT] = &tti_way_product,
@@ -25,13 +25,13 @@ check_options(const tt_space *space, const tt_tuner_options *o, tt_error *err)
     if (!(o->guard >= 0 && o->guard < 10))
         return tt_error_set(err, TT_INVALID, "tuner.guard", "10% is the default",
                             "the guard must be from 0 to 10, not %g", o->guard);
-    if ((size_t)o->model >= TT_COUNT_OF(ways))
+    if ((size_t)o->model >= TT_COUNT_OF(tti_ways))
         return tt_error_set(err, TT_INVALID, "tuner.model", NULL, "there is no model %d",
                             (int)o->model);
-    if (ways[o->model]->forget == NULL &&
+    if (tti_ways[o->model]->forget == NULL &&
         (o->start != NULL || o->warm_count > 0 || o->prior_count > 0))
         return tt_error_set(err, TT_INVALID, "tuner.model", NULL,
-                            "model %s takes nothing of earlier runs", ways[o->model]->name);
+                            "model %s takes nothing of earlier runs", tti_ways[o->model]->name);
     if (!(o->budget_s >= 0) || !(o->window_s_min >= 0))
         return tt_error_set(err, TT_INVALID, "tuner", NULL, "times must not be negative");
     return TT_OK;
@@ -94,7 +94,7 @@ tt_tuner_open(const tt_space *space,
     t->space = space;
     t->estimator = estimator;
     t->options = *options;
-    t->way = ways[options->model];
+    t->way = tti_ways[options->model];
     if (callbacks != NULL)
         t->callbacks = *callbacks;
     tt_search_space_init(&t->search, space);
@@ -125,7 +125,7 @@ tt_tuner_open(const tt_space *space,
 const char *
 tt_tuner_model_name(tt_tuner_model model)
 {
-    return (size_t)model < TT_COUNT_OF(ways) ? ways[model]->name : "unknown";
+    return (size_t)model < TT_COUNT_OF(tti_ways) ? tti_ways[model]->name : "unknown";
 }
 
 void

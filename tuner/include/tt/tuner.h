@@ -238,8 +238,10 @@ TT_NODISCARD tt_status tt_tuner_step(tt_tuner *tuner,
 void tt_tuner_save(const tt_tuner *tuner, tt_archive *out);
 TT_NODISCARD tt_status tt_tuner_load(tt_tuner *tuner, tt_archive *in, tt_error *err);
 void tt_tuner_resume(tt_tuner *tuner, double now_s, uint64_t generation);
-// Equal prints: a setting means the same in both spaces.
-uint64_t tt_tuner_space_print(const tt_space *space);
+// Equal prints: what one tuner saved another one loads, and their settings have the same numbers.
+// Of the search space, nodes, model (PAPER: and method of the estimator), and this build.
+uint64_t
+tt_tuner_print(const tt_space *space, uint32_t nodes, tt_tuner_model model, tt_est_method method);
 // The setting in force.
 uint32_t tt_tuner_current(const tt_tuner *tuner, tt_setting *out);
 
