@@ -107,14 +107,14 @@ run_random_scripts(int mix)
             "data: {format: clicklog, rows: 3000, columns: 1500, fields: 9}\n"
             "model: {kind: logistic_regression, l2: 1e-4, pull: %s, table: %s}\n"
             "optimizer: {kind: adagrad, learning_rate: 0.1, batch_size: 32, averaging: %s}\n"
-            "stop: {max_epochs: 3}\ncluster: {driver: messages, nodes: 5}\nconsistency: %s\n",
+            "stop: {max_epochs: 6}\ncluster: {driver: messages, nodes: 5}\nconsistency: %s\n",
             (unsigned long long)seed, tt_rng_below(&rng, 2) ? "keyed" : "auto",
             tt_rng_below(&rng, 2) ? "sparse" : "dense", tt_rng_below(&rng, 2) ? "on" : "off",
             consistencies[consistency]);
         random_script(&rng, consistency, mix, script, sizeof script);
         const char *const overrides[] = {script, NULL};
         double loss = run_or_fail(text, overrides, &result);
-        if (!(loss > 0 && loss < 0.66) || result.epochs < 2.9)
+        if (!(loss > 0 && loss < 0.66) || result.epochs < 5.9 || result.generations < 2)
             fail_msg("seed %llu: loss %g, %g epochs, %llu generations", (unsigned long long)seed,
                      loss, result.epochs, (unsigned long long)result.generations);
         changes += result.generations - 1;
@@ -123,8 +123,7 @@ run_random_scripts(int mix)
     print_message("%llu jobs, %llu reconfigurations under load, %llu partitions moved\n",
                   (unsigned long long)scripts, (unsigned long long)changes,
                   (unsigned long long)moves);
-    // A job may be over before the machine gives the master its turn; not all of them.
-    assert_true(wanted != NULL || changes > 2 * scripts);
+    assert_true(wanted != NULL || changes > 4 * scripts);
 }
 
 static void

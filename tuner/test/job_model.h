@@ -89,6 +89,30 @@ job_workers(const tt_setting *s)
     return JOB_NODES - (uint32_t)s->value[JOB_SERVERS];
 }
 
+static inline uint32_t
+job_workers_of(void *self, const tt_setting *setting)
+{
+    TT_UNUSED(self);
+    return job_workers(setting);
+}
+
+static inline uint32_t
+job_merged_of(void *self, const tt_setting *setting)
+{
+    TT_UNUSED(self);
+    return (uint32_t)setting->value[JOB_AGGREGATION];
+}
+
+static inline tt_tuner_options
+job_options(uint64_t seed)
+{
+    return (tt_tuner_options){.enabled = 1,
+                              .seed = seed,
+                              .nodes = JOB_NODES,
+                              .workers_of = job_workers_of,
+                              .merged_of = job_merged_of};
+}
+
 // Seconds per iteration (minibatch) of the whole job under a setting.
 static inline double
 job_time(const job_model *j, const tt_setting *s)

@@ -13,20 +13,6 @@
 
 #include <cmocka.h>
 
-static uint32_t
-workers_of(void *self, const tt_setting *setting)
-{
-    TT_UNUSED(self);
-    return job_workers(setting);
-}
-
-static uint32_t
-merged_of(void *self, const tt_setting *setting)
-{
-    TT_UNUSED(self);
-    return (uint32_t)setting->value[JOB_AGGREGATION];
-}
-
 typedef struct witness {
     double first_s; // when a change was first reported; NAN = never
     double factor;  // that it spoke of
@@ -59,11 +45,7 @@ static void
 run(const job_model *job, uint64_t seed, witness *w, job_result *result)
 {
     tt_tuner_callbacks callbacks = {w, NULL, on_proposal, on_event};
-    tt_tuner_options options = {.enabled = 1,
-                                .seed = seed,
-                                .nodes = JOB_NODES,
-                                .workers_of = workers_of,
-                                .merged_of = merged_of};
+    tt_tuner_options options = job_options(seed);
     *w = (witness){.first_s = NAN};
     assert_int_equal(job_execute(job, &options, &callbacks, seed, result), TT_OK);
     assert_int_equal(result->summary.drifts, w->events);

@@ -14,34 +14,10 @@
 
 enum { JOBS_MAX = 2000 };
 
-static uint32_t
-workers_of(void *self, const tt_setting *setting)
-{
-    TT_UNUSED(self);
-    return job_workers(setting);
-}
-
-static uint32_t
-merged_of(void *self, const tt_setting *setting)
-{
-    TT_UNUSED(self);
-    return (uint32_t)setting->value[JOB_AGGREGATION];
-}
-
 typedef struct tally {
     uint32_t count;
     double over_start[JOBS_MAX], over_best[JOBS_MAX];
 } tally;
-
-static tt_tuner_options
-options_for(uint64_t seed)
-{
-    return (tt_tuner_options){.enabled = 1,
-                              .seed = seed,
-                              .nodes = JOB_NODES,
-                              .workers_of = workers_of,
-                              .merged_of = merged_of};
-}
 
 static int paper; // the long variant's
 
@@ -54,7 +30,7 @@ run_job(uint64_t seed, double seconds, tally *out, job_result *result)
                                       JOB_START_BEST};
     job_model job;
     double best = job_make(&job, seed, kinds[seed % 4], seconds);
-    tt_tuner_options options = options_for(seed);
+    tt_tuner_options options = job_options(seed);
     if (paper) {
         options.model = TT_TUNER_MODEL_PAPER;
         job.estimator = TT_EST_PAPER;

@@ -10,30 +10,6 @@
 
 #include <cmocka.h>
 
-static uint32_t
-workers_of(void *self, const tt_setting *setting)
-{
-    TT_UNUSED(self);
-    return job_workers(setting);
-}
-
-static uint32_t
-merged_of(void *self, const tt_setting *setting)
-{
-    TT_UNUSED(self);
-    return (uint32_t)setting->value[JOB_AGGREGATION];
-}
-
-static tt_tuner_options
-options_for(uint64_t seed)
-{
-    return (tt_tuner_options){.enabled = 1,
-                              .seed = seed,
-                              .nodes = JOB_NODES,
-                              .workers_of = workers_of,
-                              .merged_of = merged_of};
-}
-
 // What the callbacks saw.
 typedef struct witness {
     const job_model *job;
@@ -132,7 +108,7 @@ test_records(void **state)
     job_model job;
     witness w;
     job_result r;
-    tt_tuner_options options = options_for(5);
+    tt_tuner_options options = job_options(5);
     (void)job_make(&job, 5, JOB_START_DEFAULT, 30);
     assert_int_equal(run(&job, &options, &w, &r), TT_OK);
     assert_true(w.tries > 5 && w.windows > w.tries);
@@ -161,7 +137,7 @@ test_disabled_and_empty(void **state)
     job_model job;
     witness w;
     job_result r;
-    tt_tuner_options options = options_for(6);
+    tt_tuner_options options = job_options(6);
     (void)job_make(&job, 6, JOB_START_DEFAULT, 10);
     options.enabled = 0;
     assert_int_equal(run(&job, &options, &w, &r), TT_OK);
@@ -188,7 +164,7 @@ compare_restarts(tt_tuner_model model, double seconds, uint32_t jobs, double lon
     for (uint64_t seed = 1; seed <= jobs; seed++) {
         job_model job;
         job_result r[2];
-        tt_tuner_options options = options_for(seed);
+        tt_tuner_options options = job_options(seed);
         (void)job_make(&job, seed, JOB_START_DEFAULT, seconds);
         options.model = model;
         job.estimator = model == TT_TUNER_MODEL_PAPER ? TT_EST_PAPER : TT_EST_POOLED;
@@ -227,7 +203,7 @@ refuse_of(const job_model *job, const tt_archive *saved, tt_tuner_model model, t
     tt_tuner *tuner;
     tt_archive in;
     tt_est_options est = {.target_loss = 0.2, .budget_iterations = INFINITY, .method = method};
-    tt_tuner_options options = options_for(3);
+    tt_tuner_options options = job_options(3);
     options.model = model;
     assert_int_equal(tt_estimator_open(&est, &estimator, NULL), TT_OK);
     assert_int_equal(tt_tuner_open(&job->problem.space, estimator, &options, NULL, &tuner, NULL),
@@ -250,7 +226,7 @@ test_archive_of_another_way(void **state)
         tt_tuner *tuner;
         tt_archive saved = {0};
         tt_est_options est = {.target_loss = 0.2, .budget_iterations = INFINITY};
-        tt_tuner_options options = options_for(3);
+        tt_tuner_options options = job_options(3);
         options.model = (tt_tuner_model)model;
         assert_int_equal(tt_estimator_open(&est, &estimator, NULL), TT_OK);
         assert_int_equal(tt_tuner_open(&job.problem.space, estimator, &options, NULL, &tuner, NULL),
@@ -278,7 +254,7 @@ test_archive_refusals(void **state)
     tt_tuner *tuner, *other;
     tt_archive saved = {0}, in;
     tt_est_options est = {.target_loss = 0.2, .budget_iterations = INFINITY};
-    tt_tuner_options options = options_for(3), fewer = options;
+    tt_tuner_options options = job_options(3), fewer = options;
     fewer.nodes = JOB_NODES - 1;
     (void)job_make(&job, 3, JOB_START_DEFAULT, 30);
     assert_int_equal(tt_estimator_open(&est, &estimator, NULL), TT_OK);
@@ -311,7 +287,7 @@ test_too_short(void **state)
     job_model job;
     witness w;
     job_result r;
-    tt_tuner_options options = options_for(7);
+    tt_tuner_options options = job_options(7);
     (void)job_make(&job, 7, JOB_START_DEFAULT, 60);
     job.iterations = 150; // seven windows
     job.scale = 30;
@@ -337,7 +313,7 @@ test_refusals(void **state)
     job_model job;
     witness w;
     job_result r;
-    tt_tuner_options options = options_for(8);
+    tt_tuner_options options = job_options(8);
     (void)job_make(&job, 8, JOB_START_DEFAULT, 30);
     job.refuse_every = 3;
     assert_int_equal(run(&job, &options, &w, &r), TT_OK);
@@ -356,7 +332,7 @@ test_nan_losses(void **state)
     job_model job;
     witness w;
     job_result r;
-    tt_tuner_options options = options_for(12);
+    tt_tuner_options options = job_options(12);
     (void)job_make(&job, 12, JOB_START_DEFAULT, 30);
     job.nan_staleness = 24;
     assert_int_equal(run(&job, &options, &w, &r), TT_OK);
@@ -373,7 +349,7 @@ test_dear_switches(void **state)
     job_model job;
     witness cheap, dear;
     job_result r;
-    tt_tuner_options options = options_for(13);
+    tt_tuner_options options = job_options(13);
     (void)job_make(&job, 13, JOB_START_DEFAULT, 30);
     assert_int_equal(run(&job, &options, &cheap, &r), TT_OK);
     uint32_t switches = r.summary.switches;
@@ -391,7 +367,7 @@ test_warm_start(void **state)
     job_model job;
     witness w;
     job_result r;
-    tt_tuner_options options = options_for(14);
+    tt_tuner_options options = job_options(14);
     (void)job_make(&job, 14, JOB_START_DEFAULT, 30);
     tt_setting warm[2];
     tt_space_start(&job.problem.space, &warm[0]);
@@ -414,7 +390,7 @@ test_models_and_rounds(void **state)
     witness w;
     job_result r;
     for (int model = TT_TUNER_MODEL_TIME; model <= TT_TUNER_MODEL_PRODUCT; model++) {
-        tt_tuner_options options = options_for(16);
+        tt_tuner_options options = job_options(16);
         (void)job_make(&job, 16, JOB_START_DEFAULT, 15);
         options.model = (tt_tuner_model)model;
         options.bulk_synchronous = model == TT_TUNER_MODEL_TIME; // W = 1 in all rules
@@ -431,7 +407,7 @@ test_paper(void **state)
     job_model job;
     witness w;
     job_result r, again;
-    tt_tuner_options options = options_for(17);
+    tt_tuner_options options = job_options(17);
     tt_tuner_callbacks callbacks = {&w, on_paper_window, on_paper_proposal, NULL};
     (void)job_make(&job, 17, JOB_START_DEFAULT, 5);
     job.estimator = TT_EST_PAPER;
@@ -461,7 +437,7 @@ test_paper_nan_losses(void **state)
     job_model job;
     witness w = {0};
     job_result r;
-    tt_tuner_options options = options_for(18);
+    tt_tuner_options options = job_options(18);
     tt_tuner_callbacks callbacks = {&w, on_paper_window, NULL, NULL};
     (void)job_make(&job, 18, JOB_START_DEFAULT, 5);
     job.nan_staleness = 20; // the start setting has 16
@@ -481,7 +457,7 @@ test_refused_options(void **state)
     job_model job;
     witness w;
     job_result r;
-    tt_tuner_options options = options_for(1);
+    tt_tuner_options options = job_options(1);
     (void)job_make(&job, 1, JOB_START_DEFAULT, 10);
     options.guard = -0.1;
     assert_int_equal(run(&job, &options, &w, &r), TT_INVALID);
@@ -511,7 +487,7 @@ test_out_of_memory(void **state)
     job_model job;
     job_result r;
     witness w;
-    tt_tuner_options options = options_for(3);
+    tt_tuner_options options = job_options(3);
     (void)job_make(&job, 3, JOB_START_DEFAULT, 4);
     int finished = 0;
     // The first allocations one by one, later ones further and further apart.

@@ -17,30 +17,6 @@ enum { JOBS_MAX = 2000 };
 // Of the like job's constants, and what is said of it.
 static const double SPREAD = 0.15, UNLIKE_SD = 0.15;
 
-static uint32_t
-workers_of(void *self, const tt_setting *setting)
-{
-    TT_UNUSED(self);
-    return job_workers(setting);
-}
-
-static uint32_t
-merged_of(void *self, const tt_setting *setting)
-{
-    TT_UNUSED(self);
-    return (uint32_t)setting->value[JOB_AGGREGATION];
-}
-
-static tt_tuner_options
-options_for(uint64_t seed)
-{
-    return (tt_tuner_options){.enabled = 1,
-                              .seed = seed,
-                              .nodes = JOB_NODES,
-                              .workers_of = workers_of,
-                              .merged_of = merged_of};
-}
-
 typedef struct warm_start {
     tt_setting start;
     tt_tuner_prior prior[TT_TUNER_PRIOR_ROWS];
@@ -94,7 +70,7 @@ invert(const job_model *job, uint64_t seed, warm_start *memory)
 static void
 run_cold(job_model *job, uint64_t seed, job_memory *memory, job_result *result)
 {
-    tt_tuner_options options = options_for(seed);
+    tt_tuner_options options = job_options(seed);
     job->memory = memory;
     assert_int_equal(job_execute(job, &options, NULL, seed, result), TT_OK);
     job->memory = NULL;
@@ -103,7 +79,7 @@ run_cold(job_model *job, uint64_t seed, job_memory *memory, job_result *result)
 static void
 run_warm(const job_model *job, uint64_t seed, const warm_start *memory, job_result *result)
 {
-    tt_tuner_options options = options_for(seed);
+    tt_tuner_options options = job_options(seed);
     options.start = &memory->start;
     options.prior = memory->prior;
     options.prior_count = memory->count;
@@ -228,7 +204,7 @@ test_diverging_start(void **state)
     run_warm(&job, 6, &told, &warm);
     assert_true(warm.nan_s < 0.1 * warm.seconds);
     assert_true(warm.summary.own_id == 1 && warm.seconds <= 20 * 1.1);
-    tt_tuner_options options = options_for(6); // the other way it can rise: nothing else is known
+    tt_tuner_options options = job_options(6); // the other way it can rise: nothing else is known
     options.start = &told.start;
     assert_int_equal(job_execute(&job, &options, NULL, 6, &warm), TT_OK);
     assert_true(warm.nan_s < 0.1 * warm.seconds);
@@ -273,7 +249,7 @@ test_rubbish(void **state)
     rubbish.count += 4;
     run_warm(&job, 8, &rubbish, &warm);
     assert_true(clean.digest == warm.digest);
-    tt_tuner_options options = options_for(8);
+    tt_tuner_options options = job_options(8);
     options.start = &more[3].setting;
     assert_int_equal(job_execute(&job, &options, NULL, 8, &warm), TT_INVALID);
 }
@@ -285,7 +261,7 @@ test_no_memory(void **state)
     static job_model job;
     static warm_start told;
     remember(9, &job, &told);
-    tt_tuner_options options = options_for(9);
+    tt_tuner_options options = job_options(9);
     options.start = &told.start;
     options.prior = told.prior;
     options.prior_count = told.count;
