@@ -36,18 +36,19 @@ typedef struct end {
     uint32_t bell_seen;
     uint32_t next_peer; // receive goes round
     tt_mesh_counters counters;
-    struct tt_mesh *mesh;
+    struct ring_mesh *mesh;
     uint32_t index;
 } end;
 
-struct tt_mesh {
+typedef struct ring_mesh {
+    tt_mesh mesh; // first
     uint32_t node_count;
     end *ends;
     mesh_link *links; // [from * node_count + to]
-};
+} ring_mesh;
 
 static mesh_link *
-link_at(tt_mesh *mesh, uint32_t from, uint32_t to)
+link_at(ring_mesh *mesh, uint32_t from, uint32_t to)
 {
     return &mesh->links[(size_t)from * mesh->node_count + to];
 }
@@ -58,42 +59,10 @@ count(uint64_t *counter, uint64_t amount)
     tt_store_relaxed(counter, *counter + amount); // one writer
 }
 
-tt_status
-tt_mesh_open(uint32_t node_count, tt_mesh **out, tt_error *err)
+static void
+close_mesh(tt_mesh *self)
 {
-    *out = NULL;
-    tt_mesh *mesh = tt_mem_zalloc(1, sizeof *mesh);
-    if (mesh == NULL)
-        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for a mesh of %u nodes",
-                            node_count);
-    mesh->node_count = node_count;
-    mesh->ends = tt_mem_zalloc_vector(node_count, sizeof *mesh->ends);
-    mesh->links = tt_mem_zalloc_vector((size_t)node_count * node_count, sizeof *mesh->links);
-    tt_status status = mesh->ends != NULL && mesh->links != NULL ? TT_OK : TT_NOMEM;
-    for (uint32_t i = 0; status == TT_OK && i < node_count; i++) {
-        mesh->ends[i].mesh = mesh;
-        mesh->ends[i].index = i;
-        for (uint32_t j = 0; status == TT_OK && j < node_count; j++)
-            status = tti_ring_init(&link_at(mesh, i, j)->ring, RING_BYTES);
-    }
-    if (status != TT_OK) {
-        tt_mesh_close(mesh);
-        return tt_error_set(err, TT_NOMEM, NULL, "lower cluster.nodes",
-                            "no memory for the rings of %u nodes", node_count);
-    }
-    for (uint32_t i = 0; i < node_count; i++) {
-        tt_mesh_set_chunk(mesh, i, 64 << 10);
-        tt_mesh_set_spin(mesh, i, 100);
-    }
-    *out = mesh;
-    return TT_OK;
-}
-
-void
-tt_mesh_close(tt_mesh *mesh)
-{
-    if (mesh == NULL)
-        return;
+    ring_mesh *mesh = (ring_mesh *)self;
     for (size_t i = 0; mesh->links != NULL && i < (size_t)mesh->node_count * mesh->node_count;
          i++) {
         tti_ring_fini(&mesh->links[i].ring);
@@ -105,9 +74,10 @@ tt_mesh_close(tt_mesh *mesh)
     tt_mem_free(mesh);
 }
 
-void
-tt_mesh_set_chunk(tt_mesh *mesh, uint32_t node, uint32_t chunk_bytes)
+static void
+set_chunk(tt_mesh *self, uint32_t node, uint32_t chunk_bytes)
 {
+    ring_mesh *mesh = (ring_mesh *)self;
     uint32_t chunk = TT_MIN(TT_MAX(chunk_bytes, CHUNK_MIN), CHUNK_MAX);
     mesh->ends[node].chunk_bytes = chunk;
     // Small enough to stay in a core's cache, large enough that a long message in small chunks does
@@ -117,9 +87,10 @@ tt_mesh_set_chunk(tt_mesh *mesh, uint32_t node, uint32_t chunk_bytes)
         link_at(mesh, node, to)->ring.wrap_limit = limit;
 }
 
-void
-tt_mesh_set_spin(tt_mesh *mesh, uint32_t node, uint32_t spin)
+static void
+set_spin(tt_mesh *self, uint32_t node, uint32_t spin)
 {
+    ring_mesh *mesh = (ring_mesh *)self;
     mesh->ends[node].spin = spin;
 }
 
@@ -236,9 +207,10 @@ send_frame(void *self, uint32_t to, tt_frame *frame, const tt_span *spans, uint3
         queue_message(from, link, all, span_count + 1, total, sent);
 }
 
-tt_outbox
-tt_mesh_outbox(tt_mesh *mesh, uint32_t node)
+static tt_outbox
+outbox(tt_mesh *self, uint32_t node)
 {
+    ring_mesh *mesh = (ring_mesh *)self;
     return (tt_outbox){&mesh->ends[node], send_frame};
 }
 
@@ -259,9 +231,10 @@ drain_queue(end *from, mesh_link *link)
     return 0;
 }
 
-void
-tt_mesh_flush(tt_mesh *mesh, uint32_t node)
+static void
+flush(tt_mesh *self, uint32_t node)
 {
+    ring_mesh *mesh = (ring_mesh *)self;
     end *from = &mesh->ends[node];
     for (uint32_t to = 0; to < mesh->node_count; to++) {
         mesh_link *link = link_at(mesh, node, to);
@@ -296,7 +269,7 @@ take_chunk(mesh_link *link, const uint8_t *chunk, uint32_t size, uint32_t flags,
 }
 
 static uint32_t
-receive_from(tt_mesh *mesh,
+receive_from(ring_mesh *mesh,
              uint32_t node,
              uint32_t peer,
              uint32_t limit,
@@ -330,29 +303,27 @@ receive_from(tt_mesh *mesh,
     return handled;
 }
 
-uint32_t
-tt_mesh_receive(tt_mesh *mesh,
-                uint32_t node,
-                uint32_t limit,
-                void (*handle)(void *self, const tt_frame *frame, const uint8_t *payload),
-                void *self)
+static uint32_t
+receive(tt_mesh *self, uint32_t node, uint32_t limit, tt_mesh_handler *handle, void *handler)
 {
+    ring_mesh *mesh = (ring_mesh *)self;
     end *me = &mesh->ends[node];
     me->bell_seen = tt_event_read(&me->bell);
     uint32_t handled = 0;
     for (uint32_t i = 0; i < mesh->node_count && handled < limit; i++) {
         uint32_t peer = me->next_peer;
         me->next_peer = peer + 1 < mesh->node_count ? peer + 1 : 0;
-        handled += receive_from(mesh, node, peer, limit - handled, handle, self);
+        handled += receive_from(mesh, node, peer, limit - handled, handle, handler);
     }
     return handled;
 }
 
-void
-tt_mesh_wait(tt_mesh *mesh, uint32_t node, uint64_t timeout_ns)
+static void
+wait_node(tt_mesh *self, uint32_t node, uint64_t timeout_ns)
 {
+    ring_mesh *mesh = (ring_mesh *)self;
     end *me = &mesh->ends[node];
-    tt_mesh_flush(mesh, node);
+    flush(self, node);
     count(&me->counters.waits, 1);
     if (tt_event_wait(&me->bell, me->bell_seen, me->spin, 0))
         return;
@@ -360,17 +331,60 @@ tt_mesh_wait(tt_mesh *mesh, uint32_t node, uint64_t timeout_ns)
     (void)tt_event_wait(&me->bell, me->bell_seen, 0, timeout_ns);
 }
 
-void
-tt_mesh_wake(tt_mesh *mesh, uint32_t node)
+static void
+wake(tt_mesh *self, uint32_t node)
 {
+    ring_mesh *mesh = (ring_mesh *)self;
     tt_event_signal(&mesh->ends[node].bell);
 }
 
-void
-tt_mesh_counters_read(const tt_mesh *mesh, uint32_t node, tt_mesh_counters *out)
+static void
+read_counters(const tt_mesh *self, uint32_t node, tt_mesh_counters *out)
 {
+    const ring_mesh *mesh = (const ring_mesh *)self;
     const tt_mesh_counters *counters = &mesh->ends[node].counters;
     *out = (tt_mesh_counters){tt_load_relaxed(&counters->frames), tt_load_relaxed(&counters->bytes),
                               tt_load_relaxed(&counters->chunks), tt_load_relaxed(&counters->waits),
                               tt_load_relaxed(&counters->sleeps), tt_load_relaxed(&counters->full)};
+}
+
+tt_status
+tt_mesh_open(uint32_t node_count, tt_mesh **out, tt_error *err)
+{
+    static const tt_mesh_verbs verbs = {.set_chunk = set_chunk,
+                                        .set_spin = set_spin,
+                                        .outbox = outbox,
+                                        .flush = flush,
+                                        .receive = receive,
+                                        .wait = wait_node,
+                                        .wake = wake,
+                                        .read_counters = read_counters,
+                                        .close = close_mesh};
+    *out = NULL;
+    ring_mesh *mesh = tt_mem_zalloc(1, sizeof *mesh);
+    if (mesh == NULL)
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for a mesh of %u nodes",
+                            node_count);
+    mesh->mesh.verbs = &verbs;
+    mesh->node_count = node_count;
+    mesh->ends = tt_mem_zalloc_vector(node_count, sizeof *mesh->ends);
+    mesh->links = tt_mem_zalloc_vector((size_t)node_count * node_count, sizeof *mesh->links);
+    tt_status status = mesh->ends != NULL && mesh->links != NULL ? TT_OK : TT_NOMEM;
+    for (uint32_t i = 0; status == TT_OK && i < node_count; i++) {
+        mesh->ends[i].mesh = mesh;
+        mesh->ends[i].index = i;
+        for (uint32_t j = 0; status == TT_OK && j < node_count; j++)
+            status = tti_ring_init(&link_at(mesh, i, j)->ring, RING_BYTES);
+    }
+    if (status != TT_OK) {
+        close_mesh(&mesh->mesh);
+        return tt_error_set(err, TT_NOMEM, NULL, "lower cluster.nodes",
+                            "no memory for the rings of %u nodes", node_count);
+    }
+    for (uint32_t i = 0; i < node_count; i++) {
+        set_chunk(&mesh->mesh, i, 64 << 10);
+        set_spin(&mesh->mesh, i, 100);
+    }
+    *out = &mesh->mesh;
+    return TT_OK;
 }

@@ -16,7 +16,8 @@ static const unit byte_units[] = {
     {"KB", 1e3},     {"MB", 1e6}, {"GB", 1e9},   {"TB", 1e12},
 };
 static const unit time_units[] = {
-    {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"m", 60}, {"h", 3600}, {"d", 86400},
+    {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1},
+    {"min", 60},  {"m", 60},    {"h", 3600},  {"d", 86400},
 };
 
 typedef struct message {

@@ -13,6 +13,14 @@
 static cpu_set_t allowed_at_start;
 static pthread_once_t allowed_once = PTHREAD_ONCE_INIT;
 
+static _Thread_local const tt_thread_turns *turns_taken;
+
+void
+tt_thread_take_turns(const tt_thread_turns *turns)
+{
+    turns_taken = turns;
+}
+
 static void
 read_allowed(void)
 {
@@ -24,6 +32,8 @@ tt_status
 tt_thread_start(
     tt_thread *thread, const char *name, void *(*body)(void *self), void *self, tt_error *err)
 {
+    if (turns_taken != NULL)
+        return turns_taken->start(turns_taken->self, thread, name, body, self, err);
     (void)pthread_once(&allowed_once, read_allowed);
     int rc = pthread_create(&thread->handle, NULL, body, self);
     if (rc != 0)
@@ -42,13 +52,18 @@ tt_thread_join(tt_thread *thread)
 {
     if (!thread->running)
         return;
-    (void)pthread_join(thread->handle, NULL);
+    if (turns_taken != NULL)
+        turns_taken->join(turns_taken->self, thread);
+    else
+        (void)pthread_join(thread->handle, NULL);
     thread->running = 0;
 }
 
 int
 tt_thread_processor_count(void)
 {
+    if (turns_taken != NULL)
+        return turns_taken->processor_count;
     (void)pthread_once(&allowed_once, read_allowed);
     return TT_MAX(CPU_COUNT(&allowed_at_start), 1);
 }
@@ -56,6 +71,8 @@ tt_thread_processor_count(void)
 tt_status
 tt_thread_pin(int processor_index)
 {
+    if (turns_taken != NULL)
+        return TT_OK;
     (void)pthread_once(&allowed_once, read_allowed);
     cpu_set_t wanted = allowed_at_start;
     if (processor_index >= 0) {
@@ -72,6 +89,8 @@ tt_thread_pin(int processor_index)
 void
 tt_thread_set_background(void)
 {
+    if (turns_taken != NULL)
+        return;
     // Linux keeps the nice value per thread; failing to lower it harms nobody.
     (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
 }
@@ -82,13 +101,17 @@ tt_event_signal(tt_event *event)
     // Sequentially consistent with the waiter's "announce, then re-read": one of the two sees the
     // other.
     (void)tt_add_seq(&event->word, 1u);
-    if (tt_load_seq(&event->waiters) != 0)
+    if (turns_taken != NULL)
+        turns_taken->signal(turns_taken->self, event);
+    else if (tt_load_seq(&event->waiters) != 0)
         (void)syscall(SYS_futex, &event->word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
 int
 tt_event_wait(tt_event *event, uint32_t seen, uint32_t spin_count, uint64_t timeout_ns)
 {
+    if (turns_taken != NULL)
+        return turns_taken->wait(turns_taken->self, event, seen, spin_count, timeout_ns);
     for (uint32_t spin = 0; spin <= spin_count; spin++) {
         if (tt_load_acquire(&event->word) != seen)
             return 1;

@@ -1,9 +1,9 @@
-// comm: frames and the links that carry them. One transport so far: single-producer single-consumer
-// memory rings between the nodes of one process, with the same frames and the same protocol that
-// other transports will carry.
+// comm: frames and the meshes that carry them. One transport is here: single-producer
+// single-consumer memory rings between the nodes of one process; another room brings another
+// (tt/cluster.h), with the same frames and the same protocol.
 //
 // Caveats: a mesh loses nothing and keeps the order of each pair of nodes; the protocol above does
-// not rely on either. A frame handed to a receiver lives in the ring: it is valid during the call
+// not rely on either. A frame handed to a receiver lives in the mesh: it is valid during the call
 // and not after.
 #ifndef TT_COMM_H
 #define TT_COMM_H
@@ -78,7 +78,7 @@ typedef struct tt_outbox {
         void *self, uint32_t to, tt_frame *frame, const tt_span *spans, uint32_t span_count);
 } tt_outbox;
 
-// ---- a mesh of memory rings -------------------------------------------------------------------
+// ---- meshes -----------------------------------------------------------------------------------
 
 typedef struct tt_mesh tt_mesh;
 
@@ -89,31 +89,94 @@ typedef struct tt_mesh_counters {
     uint64_t full;          // sends that found the ring full and were queued
 } tt_mesh_counters;
 
-// node_count ends, each connected to each, itself included (a node that changes role has both
-// parts). Rings use memory only as far as they are filled.
+typedef void tt_mesh_handler(void *self, const tt_frame *frame, const uint8_t *payload);
+
+// What a transport implements; the functions of the same names below say what each does, and on
+// which thread.
+typedef struct tt_mesh_verbs {
+    void (*set_chunk)(tt_mesh *mesh, uint32_t node, uint32_t chunk_bytes);
+    void (*set_spin)(tt_mesh *mesh, uint32_t node, uint32_t spin);
+    tt_outbox (*outbox)(tt_mesh *mesh, uint32_t node);
+    void (*flush)(tt_mesh *mesh, uint32_t node);
+    uint32_t (*receive)(
+        tt_mesh *mesh, uint32_t node, uint32_t limit, tt_mesh_handler *handle, void *self);
+    void (*wait)(tt_mesh *mesh, uint32_t node, uint64_t timeout_ns);
+    void (*wake)(tt_mesh *mesh, uint32_t node);
+    void (*read_counters)(const tt_mesh *mesh, uint32_t node, tt_mesh_counters *out);
+    void (*close)(tt_mesh *mesh);
+} tt_mesh_verbs;
+
+struct tt_mesh {
+    const tt_mesh_verbs *verbs;
+};
+
+// Of memory rings: node_count ends, each connected to each, itself included (a node that changes
+// role has both parts). Rings use memory only as far as they are filled.
 TT_NODISCARD tt_status tt_mesh_open(uint32_t node_count, tt_mesh **out, tt_error *err);
+
+static inline void
+tt_mesh_close(tt_mesh *mesh)
+{
+    if (mesh != NULL)
+        mesh->verbs->close(mesh);
+}
+
 // Sizes of this node's sends from now on: messages travel in chunks of at most chunk_bytes (4 KiB
 // .. 1 MiB). thread: the node's
-void tt_mesh_set_chunk(tt_mesh *mesh, uint32_t node, uint32_t chunk_bytes);
+static inline void
+tt_mesh_set_chunk(tt_mesh *mesh, uint32_t node, uint32_t chunk_bytes)
+{
+    mesh->verbs->set_chunk(mesh, node, chunk_bytes);
+}
+
 // Pauses before the futex in this node's waits. thread: the node's
-void tt_mesh_set_spin(tt_mesh *mesh, uint32_t node, uint32_t spin);
+static inline void
+tt_mesh_set_spin(tt_mesh *mesh, uint32_t node, uint32_t spin)
+{
+    mesh->verbs->set_spin(mesh, node, spin);
+}
+
 // An outbox that sends as `node`. Only that node's thread may use it.
-tt_outbox tt_mesh_outbox(tt_mesh *mesh, uint32_t node);
+static inline tt_outbox
+tt_mesh_outbox(tt_mesh *mesh, uint32_t node)
+{
+    return mesh->verbs->outbox(mesh, node);
+}
+
 // Hands over what was sent since the last flush: rings the bells. thread: the node's
-void tt_mesh_flush(tt_mesh *mesh, uint32_t node);
+static inline void
+tt_mesh_flush(tt_mesh *mesh, uint32_t node)
+{
+    mesh->verbs->flush(mesh, node);
+}
+
 // Calls `handle` for every message that has arrived, at most `limit`; returns how many. thread: the
 // node's
-uint32_t tt_mesh_receive(tt_mesh *mesh,
-                         uint32_t node,
-                         uint32_t limit,
-                         void (*handle)(void *self, const tt_frame *frame, const uint8_t *payload),
-                         void *self);
+static inline uint32_t
+tt_mesh_receive(tt_mesh *mesh, uint32_t node, uint32_t limit, tt_mesh_handler *handle, void *self)
+{
+    return mesh->verbs->receive(mesh, node, limit, handle, self);
+}
+
 // Flushes, then waits until something may have arrived, someone called tt_mesh_wake, or timeout_ns
 // passed. thread: the node's
-void tt_mesh_wait(tt_mesh *mesh, uint32_t node, uint64_t timeout_ns);
+static inline void
+tt_mesh_wait(tt_mesh *mesh, uint32_t node, uint64_t timeout_ns)
+{
+    mesh->verbs->wait(mesh, node, timeout_ns);
+}
+
 // Ends that node's wait. thread [any]
-void tt_mesh_wake(tt_mesh *mesh, uint32_t node);
-void tt_mesh_counters_read(const tt_mesh *mesh, uint32_t node, tt_mesh_counters *out);
-void tt_mesh_close(tt_mesh *mesh);
+static inline void
+tt_mesh_wake(tt_mesh *mesh, uint32_t node)
+{
+    mesh->verbs->wake(mesh, node);
+}
+
+static inline void
+tt_mesh_counters_read(const tt_mesh *mesh, uint32_t node, tt_mesh_counters *out)
+{
+    mesh->verbs->read_counters(mesh, node, out);
+}
 
 #endif

@@ -17,6 +17,7 @@ typedef enum tt_rng_role {
     TT_RNG_TEST,
     TT_RNG_SCHEDULE,
     TT_RNG_VALIDATION, // which rows are held out, one stream a row
+    TT_RNG_SIMULATION, // of simulated hosts: stragglers, jitter of hosts and network
 } tt_rng_role;
 
 typedef struct tt_rng {

@@ -9,8 +9,34 @@
 
 typedef struct tt_thread {
     pthread_t handle;
+    void *turn; // of whoever takes turns, instead of the handle
     int running;
 } tt_thread;
+struct tt_event;
+
+// Whoever runs many threads' bodies in turns on one thread, with a clock of its own (a simulation),
+// takes over what would block or wake: the functions below go to it where it is in force. Pinning
+// and priorities then do nothing. Spins are its to interpret. What must not block meanwhile: a
+// mutex held across a wait.
+typedef struct tt_thread_turns {
+    void *self;
+    tt_status (*start)(void *self,
+                       tt_thread *thread,
+                       const char *name,
+                       void *(*body)(void *argument),
+                       void *argument,
+                       tt_error *err);
+    void (*join)(void *self, tt_thread *thread);
+    void (*signal)(void *self, struct tt_event *event); // the word was raised
+    int (*wait)(void *self,
+                struct tt_event *event,
+                uint32_t seen,
+                uint32_t spin_count,
+                uint64_t timeout_ns);
+    int processor_count;
+} tt_thread_turns;
+// For the calling thread, until it is taken back with NULL.
+void tt_thread_take_turns(const tt_thread_turns *turns);
 
 // Starts a thread named `name` (at most 15 bytes are shown). Join with tt_thread_join; the starter
 // joins.
