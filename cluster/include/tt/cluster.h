@@ -1,0 +1,86 @@
+// cluster: where nodes live. So far the simulated engine: virtual hosts with processors, a virtual
+// clock and a virtual network, on which the code of a real job runs unchanged.
+//
+// One operating system thread runs everything. What is a thread elsewhere is a fiber here, with a
+// stack of its own; while the simulation runs, threads, events and the mesh of frames (tt/core.h,
+// tt/comm.h) are the simulation's. Code takes no time by itself: what it would cost is said by
+// whoever knows (tt_sim_owe, tt_sim_work) and spent on the fiber's host, where fibers share the
+// cores. Equal seeds and inputs give equal runs, to the last bit.
+//
+// Caveats: a fiber gives way only where it waits, works or flushes; a loop that polls without
+// waiting stands still for ever. Processor sharing is ideal: there are no time slices.
+#ifndef TT_CLUSTER_H
+#define TT_CLUSTER_H
+
+#include "tt/comm.h"
+#include "tt/core.h"
+
+typedef struct tt_sim tt_sim;
+
+enum { TT_SIM_NOWHERE = UINT32_MAX }; // a host on which nothing costs anything: the master's
+
+typedef struct tt_sim_host {
+    double cores; // threads that run at full speed at the same time, > 0
+    double speed; // work done in a second, relative to what costs were measured on, > 0
+} tt_sim_host;
+
+typedef struct tt_sim_options {
+    uint32_t host_count;
+    const tt_sim_host *hosts; // [host_count], copied
+    double pause_s;           // one turn of a spinning wait
+    double wake_s;            // from a signal to the first step of a fiber that slept
+    double signal_s;          // of whoever wakes a sleeper
+} tt_sim_options;
+
+TT_NODISCARD tt_status tt_sim_open(const tt_sim_options *options, tt_sim **out, tt_error *err);
+void tt_sim_close(tt_sim *sim);
+// Runs body(argument) as a fiber on TT_SIM_NOWHERE, and whatever it starts, until it returns; by
+// then it must have joined all it started. errors TT_NOMEM; TT_PEER nobody can ever go on
+TT_NODISCARD tt_status tt_sim_run(tt_sim *sim,
+                                  void (*body)(void *argument),
+                                  void *argument,
+                                  tt_error *err);
+
+// ---- from within a fiber ----------------------------------------------------------------------
+
+// Virtual nanoseconds since the simulation was opened. thread: the simulation's
+tt_clock tt_sim_clock(tt_sim *sim);
+// The calling fiber runs on `host` from now on.
+void tt_sim_settle_on(tt_sim *sim, uint32_t host);
+// Adds to what the calling fiber has to work before its next wait or flush.
+void tt_sim_owe(tt_sim *sim, double seconds);
+// Works off what is owed and `seconds` more, on `threads` cores at once if they are free; seconds
+// are of one thread, all of them working so long.
+void tt_sim_work(tt_sim *sim, double seconds, uint32_t threads);
+
+typedef struct tt_sim_counters {
+    uint64_t events, switches, fibers; // acted upon; into fibers; started
+} tt_sim_counters;
+void tt_sim_counters_read(const tt_sim *sim, tt_sim_counters *out);
+
+// ---- the network ------------------------------------------------------------------------------
+
+typedef struct tt_sim_network {
+    double bytes_per_s;      // of a host's network card, each way
+    double latency_s;        // between two hosts
+    double local_latency_s;  // between two nodes of one host
+    double oversubscription; // hosts' cards together, over what the switch carries; >= 1
+    double jitter;           // log of the spread of latency
+    uint64_t seed;           // of the jitter
+    // What it costs `node`'s processor to send or receive a frame that travels in so many chunks.
+    // thread: the fiber that sends or receives
+    double (*cost_s)(
+        void *self, uint32_t node, const tt_frame *frame, uint32_t chunks, int sending);
+    void *cost_self;
+} tt_sim_network;
+
+// A mesh (tt/comm.h) whose node i is on host_of_node[i], copied. It must be closed before the
+// simulation.
+TT_NODISCARD tt_status tt_sim_mesh_open(tt_sim *sim,
+                                        const tt_sim_network *network,
+                                        uint32_t node_count,
+                                        const uint32_t *host_of_node,
+                                        tt_mesh **out,
+                                        tt_error *err);
+
+#endif

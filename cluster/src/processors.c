@@ -1,0 +1,106 @@
+// Processor sharing on one host. All runnable threads are served alike, so a task is done when the
+// host's service per thread has grown by its work: one number a host instead of one a task.
+#include "sim.h"
+#include <math.h>
+
+static int
+before(const tti_task *a, const tti_task *b)
+{
+    return a->finish != b->finish ? a->finish < b->finish : a->order < b->order;
+}
+
+static double
+rate_of(const tti_processors *p)
+{
+    return p->speed * fmin(1, p->cores / fmax(p->runnable, 1));
+}
+
+static void
+bring_up_to_date(tti_processors *p)
+{
+    p->service += rate_of(p) * 1e-9 * (double)(p->sim->now_ns - p->updated_ns);
+    p->updated_ns = p->sim->now_ns;
+}
+
+static void
+push(tti_processors *p, tti_task task)
+{
+    if (p->count == p->capacity) {
+        uint32_t wanted = TT_MAX(2 * p->capacity, 8u);
+        tti_task *grown = tt_mem_realloc(p->heap, wanted * sizeof *grown);
+        TT_ASSERT(grown != NULL);
+        p->heap = grown;
+        p->capacity = wanted;
+    }
+    uint32_t place = p->count++;
+    while (place > 0 && before(&task, &p->heap[(place - 1) / 2])) {
+        p->heap[place] = p->heap[(place - 1) / 2];
+        place = (place - 1) / 2;
+    }
+    p->heap[place] = task;
+}
+
+static tti_task
+pop(tti_processors *p)
+{
+    tti_task top = p->heap[0], last = p->heap[--p->count];
+    uint32_t place = 0;
+    for (;;) { // down to where `last` belongs
+        uint32_t child = 2 * place + 1;
+        if (child >= p->count)
+            break;
+        if (child + 1 < p->count && before(&p->heap[child + 1], &p->heap[child]))
+            child++;
+        if (!before(&p->heap[child], &last))
+            break;
+        p->heap[place] = p->heap[child];
+        place = child;
+    }
+    p->heap[place] = last;
+    return top;
+}
+
+static void on_due(void *self, uint64_t version);
+
+// When the first task will be done, as things are now.
+static void
+plan(tti_processors *p)
+{
+    p->version++;
+    if (p->count == 0)
+        return;
+    double left_s = fmax(p->heap[0].finish - p->service, 0) / rate_of(p);
+    tti_agenda_put(&p->sim->agenda, tti_sim_after(p->sim, left_s), on_due, p, p->version);
+}
+
+static void
+on_due(void *self, uint64_t version)
+{
+    tti_processors *p = self;
+    if (version != p->version)
+        return; // things have changed since
+    bring_up_to_date(p);
+    tti_task done = pop(p);
+    // What rounding to nanoseconds left over or took.
+    p->service = fmax(p->service, done.finish);
+    p->runnable -= done.threads;
+    plan(p);
+    tti_fiber_wake(done.fiber, done.fiber->waits);
+}
+
+void
+tti_processors_begin(tti_processors *p, tti_fiber *fiber, double seconds, uint32_t threads)
+{
+    bring_up_to_date(p);
+    p->runnable += threads;
+    push(p, (tti_task){p->service + seconds, p->order++, fiber, threads});
+    plan(p);
+}
+
+void
+tti_processors_spin(tti_processors *p, int begins)
+{
+    bring_up_to_date(p);
+    p->runnable += begins ? 1u : -1u;
+    plan(p);
+}

@@ -1,0 +1,383 @@
+// Fibers in turns on virtual time: threads, events and clocks of a simulation.
+#include "sim.h"
+#include <math.h>
+#include <string.h>
+
+// Deep enough for SQLite and the tuner's fit; touched only as far as it is used.
+enum { STACK_BYTES = 1 << 20 };
+
+static _Thread_local tt_sim *entered; // of a fiber's first step
+
+uint64_t
+tti_sim_after(const tt_sim *sim, double seconds)
+{
+    return sim->now_ns + (uint64_t)llround(fmax(seconds, 0) * 1e9);
+}
+
+// ---- fibers ------------------------------------------------------------------------------------
+
+static void
+change_to(tt_sim *sim, tti_fiber *fiber)
+{
+    TT_ASSERT(sim->running == NULL && !fiber->done);
+    sim->counters.switches++;
+    sim->running = fiber;
+    entered = sim;
+    tti_fiber_change(&sim->loop, &fiber->stack, 0);
+}
+
+void
+tti_fiber_rest(tti_fiber *fiber)
+{
+    tt_sim *sim = fiber->sim;
+    TT_ASSERT(sim->running == fiber);
+    sim->running = NULL;
+    tti_fiber_change(&fiber->stack, &sim->loop, 0);
+}
+
+static void
+body_of_fibers(void)
+{
+    tt_sim *sim = entered;
+    tti_fiber *fiber = sim->running;
+    tti_fiber_entered(&sim->loop);
+    (void)fiber->body(fiber->argument);
+    tti_fiber_settle(fiber);
+    fiber->done = 1;
+    tt_event_signal(&fiber->ended);
+    sim->running = NULL;
+    tti_fiber_change(&fiber->stack, &sim->loop, 1);
+    TT_ASSERT(0); // nobody changes over to what is done
+}
+
+static tti_fiber **
+bucket_of(tt_sim *sim, const tt_event *event)
+{
+    uint64_t mixed = (uint64_t)(uintptr_t)event * 0x9e3779b97f4a7c15u;
+    return &sim->buckets[mixed >> 54];
+}
+
+static void
+forget_wait(tti_fiber *fiber)
+{
+    tti_fiber **link = bucket_of(fiber->sim, fiber->waiting_on);
+    while (*link != fiber)
+        link = &(*link)->next_waiting;
+    *link = fiber->next_waiting;
+    fiber->waiting_on = NULL;
+}
+
+void
+tti_fiber_wake(void *self, uint64_t wait)
+{
+    tti_fiber *fiber = self;
+    if (wait != fiber->waits)
+        return; // that wait is over
+    if (fiber->waiting_on != NULL)
+        forget_wait(fiber);
+    fiber->waits++;
+    change_to(fiber->sim, fiber);
+}
+
+// Everyone who waits for it goes on, at this time, in the order in which they came.
+void
+tti_event_raise(tt_sim *sim, tt_event *event)
+{
+    tti_fiber **link = bucket_of(sim, event);
+    while (*link != NULL) {
+        tti_fiber *fiber = *link;
+        if (fiber->waiting_on != event) {
+            link = &fiber->next_waiting;
+            continue;
+        }
+        *link = fiber->next_waiting;
+        fiber->waiting_on = NULL;
+        tti_agenda_put(&sim->agenda, sim->now_ns, tti_fiber_wake, fiber, fiber->waits);
+    }
+}
+
+// Until the event or the time; whichever comes first.
+static void
+rest_for(tti_fiber *fiber, tt_event *event, uint64_t until_ns)
+{
+    tt_sim *sim = fiber->sim;
+    tti_fiber **last = bucket_of(sim, event);
+    while (*last != NULL)
+        last = &(*last)->next_waiting;
+    *last = fiber;
+    fiber->next_waiting = NULL;
+    fiber->waiting_on = event;
+    tti_agenda_put(&sim->agenda, until_ns, tti_fiber_wake, fiber, fiber->waits);
+    tti_fiber_rest(fiber);
+}
+
+static void
+rest_until(tti_fiber *fiber, uint64_t until_ns)
+{
+    tti_agenda_put(&fiber->sim->agenda, until_ns, tti_fiber_wake, fiber, fiber->waits);
+    tti_fiber_rest(fiber);
+}
+
+static void
+work(tti_fiber *fiber, double seconds, uint32_t threads)
+{
+    if (!(seconds > 0) || fiber->host == TT_SIM_NOWHERE)
+        return;
+    tti_processors_begin(&fiber->sim->hosts[fiber->host], fiber, seconds, threads);
+    tti_fiber_rest(fiber);
+}
+
+void
+tti_fiber_settle(tti_fiber *fiber)
+{
+    double owed = fiber->owed_s;
+    fiber->owed_s = 0;
+    work(fiber, owed, 1);
+}
+
+// ---- threads and events ------------------------------------------------------------------------
+
+static void
+add_fiber(tt_sim *sim, tti_fiber *fiber)
+{
+    fiber->next = sim->first;
+    if (sim->first != NULL)
+        sim->first->previous = fiber;
+    sim->first = fiber;
+    sim->counters.fibers++;
+}
+
+static void
+remove_fiber(tti_fiber *fiber)
+{
+    if (fiber->next != NULL)
+        fiber->next->previous = fiber->previous;
+    if (fiber->previous != NULL)
+        fiber->previous->next = fiber->next;
+    else
+        fiber->sim->first = fiber->next;
+    tti_fiber_close(&fiber->stack);
+    fiber->done = 1;
+    fiber->waits++; // entries of the agenda may still name it
+    fiber->next = fiber->sim->buried;
+    fiber->sim->buried = fiber;
+}
+
+static tti_fiber *
+make_fiber(tt_sim *sim, void *(*body)(void *argument), void *argument)
+{
+    tti_fiber *fiber = tt_mem_zalloc(1, sizeof *fiber);
+    if (fiber == NULL || tti_fiber_open(&fiber->stack, STACK_BYTES, body_of_fibers) != TT_OK) {
+        tt_mem_free(fiber);
+        return NULL;
+    }
+    fiber->sim = sim;
+    fiber->body = body;
+    fiber->argument = argument;
+    fiber->host = sim->running != NULL ? sim->running->host : TT_SIM_NOWHERE;
+    add_fiber(sim, fiber);
+    tti_agenda_put(&sim->agenda, sim->now_ns, tti_fiber_wake, fiber, fiber->waits);
+    return fiber;
+}
+
+static tt_status
+start_thread(void *self,
+             tt_thread *thread,
+             const char *name,
+             void *(*body)(void *argument),
+             void *argument,
+             tt_error *err)
+{
+    tti_fiber *fiber = make_fiber(self, body, argument);
+    if (fiber == NULL)
+        return tt_error_set(err, TT_NOMEM, NULL, "simulate fewer nodes",
+                            "no memory for the fiber '%s'", name);
+    thread->turn = fiber;
+    thread->running = 1;
+    return TT_OK;
+}
+
+static void
+join_thread(void *self, tt_thread *thread)
+{
+    tti_fiber *fiber = thread->turn, *caller = ((tt_sim *)self)->running;
+    while (!fiber->done)
+        rest_for(caller, &fiber->ended, UINT64_MAX);
+    remove_fiber(fiber);
+    thread->turn = NULL;
+}
+
+static void
+signal_event(void *self, tt_event *event)
+{
+    tt_sim *sim = self;
+    if (sim->running != NULL && event->waiters > 0)
+        sim->running->owed_s += sim->options.signal_s;
+    tti_event_raise(sim, event);
+}
+
+static int
+wait_for_event(void *self, tt_event *event, uint32_t seen, uint32_t spin_count, uint64_t timeout_ns)
+{
+    tt_sim *sim = self;
+    tti_fiber *fiber = sim->running;
+    tti_fiber_settle(fiber);
+    if (tt_event_read(event) == seen && spin_count > 0 && fiber->host != TT_SIM_NOWHERE) {
+        tti_processors *host = &sim->hosts[fiber->host];
+        tti_processors_spin(host, 1);
+        rest_for(fiber, event, tti_sim_after(sim, spin_count * sim->options.pause_s));
+        tti_processors_spin(host, 0);
+    }
+    if (tt_event_read(event) != seen || timeout_ns == 0)
+        return tt_event_read(event) != seen;
+    event->waiters++;
+    rest_for(fiber, event, sim->now_ns + timeout_ns);
+    event->waiters--;
+    if (sim->options.wake_s > 0 && fiber->host != TT_SIM_NOWHERE)
+        rest_until(fiber, tti_sim_after(sim, sim->options.wake_s));
+    return tt_event_read(event) != seen;
+}
+
+// ---- the simulation ----------------------------------------------------------------------------
+
+tt_status
+tt_sim_open(const tt_sim_options *options, tt_sim **out, tt_error *err)
+{
+    *out = NULL;
+    tt_sim *sim = tt_mem_zalloc(1, sizeof *sim);
+    if (sim != NULL)
+        sim->hosts = tt_mem_zalloc(TT_MAX(options->host_count, 1u), sizeof *sim->hosts);
+    if (sim == NULL || sim->hosts == NULL) {
+        tt_mem_free(sim);
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for %u simulated hosts",
+                            options->host_count);
+    }
+    sim->options = *options;
+    sim->options.hosts = NULL;
+    double cores = 1;
+    for (uint32_t h = 0; h < options->host_count; h++) {
+        TT_ASSERT(options->hosts[h].cores > 0 && options->hosts[h].speed > 0);
+        sim->hosts[h] = (tti_processors){
+            .sim = sim, .cores = options->hosts[h].cores, .speed = options->hosts[h].speed};
+        cores = fmax(cores, options->hosts[h].cores);
+    }
+    sim->turns = (tt_thread_turns){.self = sim,
+                                   .start = start_thread,
+                                   .join = join_thread,
+                                   .signal = signal_event,
+                                   .wait = wait_for_event,
+                                   .processor_count = (int)cores};
+    *out = sim;
+    return TT_OK;
+}
+
+void
+tt_sim_close(tt_sim *sim)
+{
+    if (sim == NULL)
+        return;
+    TT_ASSERT(sim->first == NULL);
+    while (sim->buried != NULL) {
+        tti_fiber *next = sim->buried->next;
+        tt_mem_free(sim->buried);
+        sim->buried = next;
+    }
+    for (uint32_t h = 0; h < sim->options.host_count; h++)
+        tt_mem_free(sim->hosts[h].heap);
+    tt_mem_free(sim->hosts);
+    tt_mem_free(sim->agenda.heap);
+    tt_mem_free(sim);
+}
+
+typedef struct first_body {
+    void (*body)(void *argument);
+    void *argument;
+} first_body;
+
+static void *
+run_first(void *self)
+{
+    first_body *first = self;
+    first->body(first->argument);
+    return NULL;
+}
+
+// What is left of a simulation that stands still; its fibers' memory is not to be had back.
+static tt_status
+stands_still(tt_sim *sim, tt_error *err)
+{
+    uint32_t count = 0;
+    while (sim->first != NULL) {
+        remove_fiber(sim->first);
+        count++;
+    }
+    return tt_error_set(err, TT_PEER, NULL, NULL,
+                        "the simulation stands still at %.6f s: %u fibers wait for each other",
+                        1e-9 * (double)sim->now_ns, count);
+}
+
+tt_status
+tt_sim_run(tt_sim *sim, void (*body)(void *argument), void *argument, tt_error *err)
+{
+    first_body first = {body, argument};
+    tti_entry entry;
+    tti_fiber_adopt(&sim->loop);
+    tti_fiber *fiber = make_fiber(sim, run_first, &first);
+    if (fiber == NULL)
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the first fiber");
+    tt_thread_take_turns(&sim->turns);
+    while (!fiber->done && tti_agenda_take(&sim->agenda, &entry)) {
+        // Stands still: waits without an end are entered for the end of time.
+        if (entry.at_ns == UINT64_MAX)
+            break;
+        sim->now_ns = entry.at_ns;
+        sim->counters.events++;
+        entry.act(entry.self, entry.tag);
+    }
+    tt_thread_take_turns(NULL);
+    if (!fiber->done)
+        return stands_still(sim, err);
+    remove_fiber(fiber);
+    TT_ASSERT(sim->first == NULL); // all joined
+    return TT_OK;
+}
+
+static uint64_t
+read_clock(void *self)
+{
+    return ((const tt_sim *)self)->now_ns;
+}
+
+tt_clock
+tt_sim_clock(tt_sim *sim)
+{
+    return (tt_clock){read_clock, sim};
+}
+
+void
+tt_sim_settle_on(tt_sim *sim, uint32_t host)
+{
+    TT_ASSERT(sim->running != NULL && (host < sim->options.host_count || host == TT_SIM_NOWHERE));
+    tti_fiber_settle(sim->running);
+    sim->running->host = host;
+}
+
+void
+tt_sim_owe(tt_sim *sim, double seconds)
+{
+    if (sim->running != NULL)
+        sim->running->owed_s += seconds;
+}
+
+void
+tt_sim_work(tt_sim *sim, double seconds, uint32_t threads)
+{
+    tti_fiber_settle(sim->running);
+    work(sim->running, seconds, threads);
+}
+
+void
+tt_sim_counters_read(const tt_sim *sim, tt_sim_counters *out)
+{
+    *out = sim->counters;
+}

@@ -1,0 +1,103 @@
+// The simulation's insides: the agenda, fibers, the processors of a host. One thread uses all of
+// it.
+#ifndef TTI_SIM_H
+#define TTI_SIM_H
+
+#include "fiber.h"
+#include "tt/cluster.h"
+
+// ---- the agenda: what happens next -------------------------------------------------------------
+
+typedef struct tti_entry {
+    uint64_t at_ns, order; // equal times: first come, first served
+    void (*act)(void *self, uint64_t tag);
+    void *self;
+    uint64_t tag;
+} tti_entry;
+
+typedef struct tti_agenda {
+    tti_entry *heap; // least (at_ns, order) first
+    size_t count, capacity;
+    uint64_t order;
+} tti_agenda;
+
+// Without memory for it the simulation cannot go on.
+void tti_agenda_put(tti_agenda *agenda,
+                    uint64_t at_ns,
+                    void (*act)(void *self, uint64_t tag),
+                    void *self,
+                    uint64_t tag);
+// For an entry that is no longer wanted.
+void tti_agenda_nothing(void *self, uint64_t tag);
+int tti_agenda_take(tti_agenda *agenda, tti_entry *out);
+
+// ---- processors --------------------------------------------------------------------------------
+
+typedef struct tti_fiber tti_fiber;
+
+typedef struct tti_task {
+    double finish; // service of the host at which it is done
+    uint64_t order;
+    tti_fiber *fiber;
+    uint32_t threads;
+} tti_task;
+
+// Processor sharing: n runnable threads on c cores go on at speed * min(1, c / n) each.
+typedef struct tti_processors {
+    struct tt_sim *sim;
+    double cores, speed;
+    uint32_t runnable; // threads of tasks, and spinning waits
+    double service;    // seconds of work that each runnable thread has been given so far
+    uint64_t updated_ns;
+    tti_task *heap; // least finish first
+    uint32_t count, capacity;
+    uint64_t version, order; // of the entry in the agenda that ends the next task
+} tti_processors;
+
+void tti_processors_begin(tti_processors *p, tti_fiber *fiber, double seconds, uint32_t threads);
+// A wait that spins, or does so no longer.
+void tti_processors_spin(tti_processors *p, int begins);
+
+// ---- fibers ------------------------------------------------------------------------------------
+
+struct tti_fiber {
+    tti_fiber_stack stack;
+    struct tt_sim *sim;
+    void *(*body)(void *argument);
+    void *argument;
+    uint32_t host;
+    double owed_s;
+    uint64_t waits;             // begun; an entry of the agenda is for one of them
+    const tt_event *waiting_on; // NULL: for time or work alone
+    tti_fiber *next_waiting;    // in its bucket
+    tt_event ended;
+    int done;
+    tti_fiber *previous, *next; // of all fibers
+};
+
+enum { TTI_BUCKETS = 1024 };
+
+struct tt_sim {
+    tti_agenda agenda;
+    uint64_t now_ns;
+    tti_fiber_stack loop;
+    tti_fiber *running;              // NULL: the loop
+    tti_fiber *first;                // of all that are not yet joined
+    tti_fiber *buried;               // joined ones
+    tti_fiber *buckets[TTI_BUCKETS]; // those that wait for an event, by its address
+    tti_processors *hosts;
+    tt_sim_options options;
+    tt_thread_turns turns;
+    tt_sim_counters counters;
+};
+
+// The running fiber rests until tti_fiber_wake.
+void tti_fiber_rest(tti_fiber *fiber);
+// For the wait it is in; `act` of an agenda's entry, too (tag: fiber->waits).
+void tti_fiber_wake(void *fiber, uint64_t wait);
+void tti_event_raise(struct tt_sim *sim, tt_event *event);
+// Works off what the running fiber owes.
+void tti_fiber_settle(tti_fiber *fiber);
+uint64_t tti_sim_after(const struct tt_sim *sim, double seconds);
+
+#endif

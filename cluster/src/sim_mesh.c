@@ -1,0 +1,347 @@
+// The simulated network: a mesh whose frames take time on the sender's card, through the switch and
+// on the receiver's card, and cost both processors.
+//
+// A message of n bytes in chunks: its first chunk is stored and forwarded, the others stream behind
+// it, so it arrives
+//
+//     sent = max(now, card of the sender free) ; leaves the sender's card at sent + n / rate
+//     first = sent + min(n, chunk) / rate + latency
+//     arrived = max(first, card of the receiver free) + n / rate - min(n, chunk) / rate ...
+//
+// and both cards are taken for n / rate. The switch, where it carries less than all cards together,
+// is one more queue.
+#include "sim.h"
+#include <math.h>
+#include <string.h>
+
+enum { CHUNK_MIN = 4 << 10, CHUNK_MAX = 1 << 20, CHUNK_START = 64 << 10, HEADER_BYTES = 16 };
+
+typedef struct message {
+    struct message *next;
+    struct sim_mesh *mesh;
+    uint32_t from, to;
+    uint32_t chunks;
+    size_t bytes; // of the frame with its payload
+    _Alignas(16) uint8_t frame[];
+} message;
+
+typedef struct message_queue {
+    message *first, **last;
+} message_queue;
+
+typedef struct sim_end {
+    struct sim_mesh *mesh;
+    uint32_t index, host;
+    uint32_t chunk_bytes, spin, bell_seen;
+    tt_event bell;
+    message_queue unsent, arrived;
+    tt_mesh_counters counters;
+} sim_end;
+
+typedef struct sim_card {
+    uint64_t out_free_ns, in_free_ns;
+} sim_card;
+
+typedef struct sim_mesh {
+    tt_mesh mesh; // first
+    tt_sim *sim;
+    tt_sim_network network;
+    uint32_t node_count;
+    sim_end *ends;
+    sim_card *cards; // of hosts; the last one is nowhere's
+    uint64_t switch_free_ns;
+    uint64_t *last_arrival_ns; // [from * node_count + to]: a pair's order is kept
+    uint64_t under_way;
+    tt_rng rng;
+} sim_mesh;
+
+static void
+put(message_queue *queue, message *m)
+{
+    m->next = NULL;
+    *queue->last = m;
+    queue->last = &m->next;
+}
+
+static message *
+take(message_queue *queue)
+{
+    message *m = queue->first;
+    if (m == NULL)
+        return NULL;
+    queue->first = m->next;
+    if (queue->first == NULL)
+        queue->last = &queue->first;
+    return m;
+}
+
+// ---- on the wire -------------------------------------------------------------------------------
+
+static void
+on_arrival(void *self, uint64_t tag)
+{
+    TT_UNUSED(tag);
+    message *m = self;
+    sim_mesh *mesh = m->mesh;
+    sim_end *end = &mesh->ends[m->to];
+    mesh->under_way--;
+    put(&end->arrived, m);
+    (void)tt_event_signal(&end->bell);
+}
+
+static uint64_t
+ns_of(double seconds)
+{
+    return (uint64_t)llround(seconds * 1e9);
+}
+
+static double
+latency_s(sim_mesh *mesh)
+{
+    double jitter = mesh->network.jitter;
+    return mesh->network.latency_s * (jitter > 0 ? exp(jitter * tt_rng_normal(&mesh->rng)) : 1);
+}
+
+// When it has come through both cards and the switch.
+static uint64_t
+arrival_between_hosts(sim_mesh *mesh, const message *m, sim_card *from, sim_card *to)
+{
+    const tt_sim_network *network = &mesh->network;
+    double bytes = (double)(m->bytes + (size_t)m->chunks * HEADER_BYTES);
+    double first = fmin(bytes, mesh->ends[m->from].chunk_bytes);
+    uint64_t whole_ns = ns_of(bytes / network->bytes_per_s);
+    uint64_t first_ns = ns_of(first / network->bytes_per_s);
+    uint64_t begin = TT_MAX(mesh->sim->now_ns, from->out_free_ns);
+    from->out_free_ns = begin + whole_ns;
+    if (network->oversubscription > 1) {
+        double share = network->oversubscription / mesh->sim->options.host_count;
+        begin = TT_MAX(begin, mesh->switch_free_ns);
+        mesh->switch_free_ns = begin + ns_of(bytes / network->bytes_per_s * share);
+    }
+    uint64_t first_there = begin + first_ns + ns_of(latency_s(mesh));
+    uint64_t receive = TT_MAX(first_there, to->in_free_ns);
+    to->in_free_ns = receive + whole_ns;
+    return receive + whole_ns;
+}
+
+static void
+transmit(sim_mesh *mesh, message *m)
+{
+    sim_end *from = &mesh->ends[m->from], *to = &mesh->ends[m->to];
+    uint64_t arrival;
+    if (from->host == TT_SIM_NOWHERE || to->host == TT_SIM_NOWHERE)
+        arrival = mesh->sim->now_ns;
+    else if (from->host == to->host)
+        arrival = tti_sim_after(mesh->sim, mesh->network.local_latency_s);
+    else
+        arrival = arrival_between_hosts(mesh, m, &mesh->cards[from->host], &mesh->cards[to->host]);
+    uint64_t *last = &mesh->last_arrival_ns[(size_t)m->from * mesh->node_count + m->to];
+    *last = TT_MAX(*last, arrival);
+    mesh->under_way++;
+    tti_agenda_put(&mesh->sim->agenda, *last, on_arrival, m, 0);
+}
+
+// ---- the mesh ----------------------------------------------------------------------------------
+
+static double
+cost_s(const sim_mesh *mesh, uint32_t node, const message *m, int sending)
+{
+    const tt_frame *frame = (const tt_frame *)(const void *)m->frame;
+    return mesh->network.cost_s(mesh->network.cost_self, node, frame, m->chunks, sending);
+}
+
+static void
+send_frame(void *self, uint32_t to, tt_frame *frame, const tt_span *spans, uint32_t span_count)
+{
+    sim_end *from = self;
+    sim_mesh *mesh = from->mesh;
+    size_t total = sizeof *frame;
+    for (uint32_t i = 0; i < span_count; i++)
+        total += spans[i].size;
+    message *m = tt_mem_alloc(sizeof *m + total);
+    TT_ASSERT(m != NULL); // bounded by the requests in flight
+    frame->magic = TT_FRAME_MAGIC;
+    frame->version = TT_FRAME_VERSION;
+    frame->sender = (uint16_t)from->index;
+    frame->payload_bytes = (uint32_t)(total - sizeof *frame);
+    *m = (message){.mesh = mesh, .from = from->index, .to = to, .bytes = total};
+    m->chunks = (uint32_t)((total + from->chunk_bytes - 1) / from->chunk_bytes);
+    memcpy(m->frame, frame, sizeof *frame);
+    uint8_t *at = m->frame + sizeof *frame;
+    for (uint32_t i = 0; i < span_count; i++) {
+        if (spans[i].size > 0)
+            memcpy(at, spans[i].bytes, spans[i].size);
+        at += spans[i].size;
+    }
+    from->counters.frames++;
+    from->counters.bytes += total;
+    from->counters.chunks += m->chunks;
+    tt_sim_owe(mesh->sim, cost_s(mesh, from->index, m, 1));
+    put(&from->unsent, m);
+}
+
+static tt_outbox
+outbox(tt_mesh *self, uint32_t node)
+{
+    sim_mesh *mesh = (sim_mesh *)self;
+    return (tt_outbox){&mesh->ends[node], send_frame};
+}
+
+static void
+set_chunk(tt_mesh *self, uint32_t node, uint32_t chunk_bytes)
+{
+    sim_mesh *mesh = (sim_mesh *)self;
+    mesh->ends[node].chunk_bytes = TT_MIN(TT_MAX(chunk_bytes, CHUNK_MIN), CHUNK_MAX);
+}
+
+static void
+set_spin(tt_mesh *self, uint32_t node, uint32_t spin)
+{
+    sim_mesh *mesh = (sim_mesh *)self;
+    mesh->ends[node].spin = spin;
+}
+
+// What was sent leaves when the work that made it is done.
+static void
+flush(tt_mesh *self, uint32_t node)
+{
+    sim_mesh *mesh = (sim_mesh *)self;
+    tti_fiber_settle(mesh->sim->running);
+    for (message *m = take(&mesh->ends[node].unsent); m != NULL; m = take(&mesh->ends[node].unsent))
+        transmit(mesh, m);
+}
+
+static uint32_t
+receive(tt_mesh *self,
+        uint32_t node,
+        uint32_t limit,
+        void (*handle)(void *self, const tt_frame *frame, const uint8_t *payload),
+        void *handler)
+{
+    sim_mesh *mesh = (sim_mesh *)self;
+    sim_end *end = &mesh->ends[node];
+    uint32_t handled = 0;
+    end->bell_seen = tt_event_read(&end->bell);
+    for (; handled < limit; handled++) {
+        message *m = take(&end->arrived);
+        if (m == NULL)
+            break;
+        const tt_frame *frame = (const tt_frame *)(const void *)m->frame;
+        tt_sim_owe(mesh->sim, cost_s(mesh, node, m, 0));
+        handle(handler, frame, m->frame + sizeof *frame);
+        tt_mem_free(m);
+        flush(self, node);
+    }
+    return handled;
+}
+
+static void
+wait(tt_mesh *self, uint32_t node, uint64_t timeout_ns)
+{
+    sim_mesh *mesh = (sim_mesh *)self;
+    sim_end *end = &mesh->ends[node];
+    flush(self, node);
+    end->counters.waits++;
+    if (tt_event_read(&end->bell) != end->bell_seen)
+        return;
+    if (tt_event_wait(&end->bell, end->bell_seen, end->spin, 0))
+        return;
+    end->counters.sleeps++;
+    (void)tt_event_wait(&end->bell, end->bell_seen, 0, timeout_ns);
+}
+
+static void
+wake(tt_mesh *self, uint32_t node)
+{
+    tt_event_signal(&((sim_mesh *)self)->ends[node].bell);
+}
+
+static void
+read_counters(const tt_mesh *self, uint32_t node, tt_mesh_counters *out)
+{
+    *out = ((const sim_mesh *)self)->ends[node].counters;
+}
+
+static void
+drop_all(message_queue *queue)
+{
+    for (message *m = take(queue); m != NULL; m = take(queue))
+        tt_mem_free(m);
+}
+
+// What is still under way arrives nowhere: its entries of the agenda are taken out.
+static void
+recall_under_way(sim_mesh *mesh)
+{
+    tti_agenda *agenda = &mesh->sim->agenda;
+    for (size_t i = 0; i < agenda->count && mesh->under_way > 0; i++)
+        if (agenda->heap[i].act == on_arrival && ((message *)agenda->heap[i].self)->mesh == mesh) {
+            tt_mem_free(agenda->heap[i].self);
+            agenda->heap[i].act = tti_agenda_nothing;
+            agenda->heap[i].self = NULL;
+            mesh->under_way--;
+        }
+}
+
+static void
+close_mesh(tt_mesh *self)
+{
+    sim_mesh *mesh = (sim_mesh *)self;
+    recall_under_way(mesh);
+    for (uint32_t i = 0; mesh->ends != NULL && i < mesh->node_count; i++) {
+        drop_all(&mesh->ends[i].unsent);
+        drop_all(&mesh->ends[i].arrived);
+    }
+    tt_mem_free(mesh->ends);
+    tt_mem_free(mesh->cards);
+    tt_mem_free(mesh->last_arrival_ns);
+    tt_mem_free(mesh);
+}
+
+tt_status
+tt_sim_mesh_open(tt_sim *sim,
+                 const tt_sim_network *network,
+                 uint32_t node_count,
+                 const uint32_t *host_of_node,
+                 tt_mesh **out,
+                 tt_error *err)
+{
+    static const tt_mesh_verbs verbs = {.set_chunk = set_chunk,
+                                        .set_spin = set_spin,
+                                        .outbox = outbox,
+                                        .flush = flush,
+                                        .receive = receive,
+                                        .wait = wait,
+                                        .wake = wake,
+                                        .read_counters = read_counters,
+                                        .close = close_mesh};
+    *out = NULL;
+    sim_mesh *mesh = tt_mem_zalloc(1, sizeof *mesh);
+    if (mesh == NULL)
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for a simulated network");
+    mesh->mesh.verbs = &verbs;
+    mesh->sim = sim;
+    mesh->network = *network;
+    mesh->node_count = node_count;
+    mesh->ends = tt_mem_zalloc(node_count, sizeof *mesh->ends);
+    mesh->cards = tt_mem_zalloc(TT_MAX(sim->options.host_count, 1u), sizeof *mesh->cards);
+    mesh->last_arrival_ns = tt_mem_zalloc((size_t)node_count * node_count, sizeof(uint64_t));
+    if (mesh->ends == NULL || mesh->cards == NULL || mesh->last_arrival_ns == NULL) {
+        close_mesh(&mesh->mesh);
+        return tt_error_set(err, TT_NOMEM, NULL, "simulate fewer nodes",
+                            "no memory for a simulated network of %u nodes", node_count);
+    }
+    tt_rng_init(&mesh->rng, network->seed, TT_RNG_SIMULATION, 1);
+    for (uint32_t i = 0; i < node_count; i++) {
+        sim_end *end = &mesh->ends[i];
+        *end = (sim_end){.mesh = mesh,
+                         .index = i,
+                         .host = host_of_node[i],
+                         .chunk_bytes = CHUNK_START,
+                         .spin = 100};
+        end->unsent.last = &end->unsent.first;
+        end->arrived.last = &end->arrived.first;
+    }
+    *out = &mesh->mesh;
+    return TT_OK;
+}
