@@ -2,6 +2,7 @@
 #ifndef TTI_JOB_INTERNAL_H
 #define TTI_JOB_INTERNAL_H
 
+#include "tt/cluster.h"
 #include "tt/core_config.h"
 #include "tt/estimator.h"
 #include "tt/job.h"
@@ -12,9 +13,23 @@
 #include "warm_start.h"
 
 enum { TTI_DRIVER_MESSAGES, TTI_DRIVER_IN_PLACE };
+enum { TTI_ENGINE_THREADS, TTI_ENGINE_SIMULATED };
 enum { TTI_FORMAT_LIBSVM, TTI_FORMAT_IDX, TTI_FORMAT_CLICKLOG, TTI_FORMAT_CSV };
 
 // What the job file says, field by field (job_keys.c has the table).
+// Of engine simulated: hosts, the network between them, and what the code costs there, in seconds
+// on a host of speed 1 (docs/simulation.md).
+typedef struct tti_simulation_spec {
+    int64_t hosts; // 0: one a node
+    double cores, speed, stragglers, straggler_speed, jitter;
+    int64_t rate; // bytes a second
+    double latency, local_latency, network_jitter, oversubscription;
+    double example, nonzero[3], cell[3]; // by kernel
+    double prepare, apply, key, value, bf16;
+    double message, chunk, byte, helper, serial;
+    double pause, wake, signal;
+} tti_simulation_spec;
+
 typedef struct tti_spec {
     const char *name;
     int64_t seed;
@@ -44,6 +59,7 @@ typedef struct tti_spec {
     double min_delta, evaluate_every;
     int engine, driver;
     int64_t nodes;
+    tti_simulation_spec simulation;
     int consistency;
     int64_t slices;
     const tt_config_node *setting, *knobs;
@@ -84,6 +100,7 @@ struct tt_job {
     tt_shards *shards;
     tt_ps_table table;
     uint32_t node_count;
+    tt_sim *sim;  // while it trains on simulated hosts
     int run_lock; // of the run directory while it is ours, or -1
 };
 
@@ -91,9 +108,10 @@ struct tt_job {
 extern const tt_config_key tti_job_keys[];
 extern const size_t tti_job_key_count;
 extern const char *const tti_consistency_names[],
-    *const tti_driver_names[], *const tti_method_names[], *const tti_optimizer_names[],
-                                                              *const tti_model_names[],
-                                                                  *const tti_format_names[];
+    *const tti_driver_names[], *const tti_engine_names[], *const tti_method_names[],
+                                                              *const tti_optimizer_names[],
+                                                                  *const tti_model_names[],
+                                                                      *const tti_format_names[];
 // job_space.c: the search space of this job; complains in the configuration.
 tt_status tti_job_space(tt_job *job, tt_error *err);
 // job_data.c

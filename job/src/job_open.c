@@ -181,6 +181,9 @@ check_cluster(tt_job *job)
             job->config, "cluster.nodes", "set nodes to 2 or more, or cluster.driver: in_place",
             "driver messages needs a server and a worker, that is 2 nodes, not %lld",
             (long long)spec->nodes);
+    if (spec->engine == TTI_ENGINE_SIMULATED && spec->driver == TTI_DRIVER_IN_PLACE)
+        tt_config_complain_key(job->config, "cluster.driver", "set cluster.driver: messages",
+                               "simulated hosts have no memory in common");
     if (spec->consistency == TT_PS_BSP && spec->batch_size < spec->slices)
         tt_config_complain_key(job->config, "optimizer.batch_size",
                                "raise batch_size or lower bsp_slices",

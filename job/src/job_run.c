@@ -1,5 +1,6 @@
 // Running a job from its run directory to its result: train, save, compare, say what happened.
 #include "run_record.h"
+#include "simulated.h"
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -265,13 +266,13 @@ say_resumed(tti_training *tr, const tti_resume *resume)
 
 // Trains once; result and model are filled as far as it got.
 static tt_status
-train(tt_job *job,
-      const tt_job_run_options *options,
-      int tuned,
-      tt_store *store,
-      const tti_resume *resume,
-      tt_job_result *result,
-      tt_error *err)
+train_here(tt_job *job,
+           const tt_job_run_options *options,
+           int tuned,
+           tt_store *store,
+           const tti_resume *resume,
+           tt_job_result *result,
+           tt_error *err)
 {
     tti_training *tr = tt_mem_zalloc(1, sizeof *tr);
     if (tr == NULL)
@@ -301,6 +302,47 @@ train(tt_job *job,
     tti_training_close(tr);
     tt_mem_free(tr);
     return status;
+}
+
+typedef struct training_call {
+    tt_job *job;
+    const tt_job_run_options *options;
+    int tuned;
+    tt_store *store;
+    const tti_resume *resume;
+    tt_job_result *result;
+    tt_error *err;
+    tt_status status;
+} training_call;
+
+static void
+train_as_called(void *self)
+{
+    training_call *c = self;
+    c->status = train_here(c->job, c->options, c->tuned, c->store, c->resume, c->result, c->err);
+}
+
+static tt_status
+train(tt_job *job,
+      const tt_job_run_options *options,
+      int tuned,
+      tt_store *store,
+      const tti_resume *resume,
+      tt_job_result *result,
+      tt_error *err)
+{
+    training_call call = {.job = job,
+                          .options = options,
+                          .tuned = tuned,
+                          .store = store,
+                          .resume = resume,
+                          .result = result,
+                          .err = err};
+    if (job->spec.engine != TTI_ENGINE_SIMULATED)
+        train_as_called(&call);
+    else
+        TT_TRY(tti_simulate(job, train_as_called, &call, err));
+    return call.status;
 }
 
 // The same job at its start setting throughout: what tuning is measured against.

@@ -20,6 +20,8 @@ drop_what_is_not_here(tt_job *job)
              spec->consistency == TT_PS_ASP ? "asp bounds no staleness" : "bsp has none");
     if (spec->consistency == TT_PS_BSP)
         drop(job, "push_aggregation", "bsp: a round is one push of each slice");
+    if (spec->engine == TTI_ENGINE_SIMULATED)
+        drop(job, "pinning", "simulated hosts have no processors to pin to");
     if (spec->driver != TTI_DRIVER_IN_PLACE)
         return;
     static const char *const message_knobs[] = {"bf16_transfer", "chunk_bytes", "in_flight",

@@ -1,5 +1,5 @@
 // A node: one thread that is a server or a worker and changes role at iteration boundaries.
-#include "runtime.h"
+#include "simulated.h"
 
 enum { SERVE_LIMIT = 64, TICK_NS = 2000000 };
 
@@ -140,6 +140,7 @@ tti_node_main(void *self)
 {
     tti_node *node = self;
     tti_runtime *rt = node->rt;
+    tti_simulated_enter(node);
     node->boundary_ns = tt_clock_now(&rt->clock);
     while (!tti_stopping(rt)) {
         node->gate_seen = tt_load_seq(&rt->gate); // before the newest generation is looked for

@@ -13,6 +13,11 @@ static void
 set_compute_threads(tti_node *node, double value)
 {
     uint32_t threads = TT_MIN(TT_MAX((uint32_t)value, 1u), (uint32_t)TTI_COMPUTE_MAX);
+    // Simulated hosts have cores that nobody need start a thread on.
+    if (node->rt->job->sim != NULL) {
+        node->now.compute_threads = threads;
+        return;
+    }
     // Without memory for a helper the pool stays smaller: slower, never wrong.
     if (tti_compute_resize(node->compute, threads, node->now.pinning ? (int)node->index : -1) !=
         TT_OK)

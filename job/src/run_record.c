@@ -189,7 +189,7 @@ tti_run_update(tt_store *store,
     run.start_setting = 0;
     run.final_setting = final_setting;
     run.untuned_seconds = result->untuned_seconds;
-    run.engine = "threads";
+    run.engine = tti_engine_names[spec->engine];
     run.started_from = tti_warm_used(job) ? job->warm.reason : NULL;
     char tuner[64];
     run.tuner = tti_job_tuner_text(job, tuner, sizeof tuner);

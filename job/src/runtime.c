@@ -1,6 +1,6 @@
 // The runtime of a job: opening and closing nodes, publishing generations, pausing, stopping,
 // reading the model.
-#include "runtime.h"
+#include "simulated.h"
 #include <string.h>
 
 static const tt_ps_view *
@@ -109,7 +109,8 @@ open_parts(tti_runtime *rt, const tt_setting *start, const tti_restore *restore,
         continue_generations(rt->newest->view, restore);
     TT_TRY(tt_ledger_open(job->shards, rt->node_count, &rt->ledger, err));
     if (job->spec.driver == TTI_DRIVER_MESSAGES)
-        TT_TRY(tt_mesh_open(rt->node_count + 1, &rt->mesh, err));
+        TT_TRY(job->sim != NULL ? tti_simulated_mesh(rt, err)
+                                : tt_mesh_open(rt->node_count + 1, &rt->mesh, err));
     else
         TT_TRY(tt_ps_store_open(&job->table, rt->node_count, &rt->store, err));
     for (uint32_t n = 0; n < rt->node_count; n++)
@@ -145,7 +146,7 @@ tti_runtime_open(const tt_job *job,
     if (rt == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
     rt->job = job;
-    rt->clock = tt_clock_monotonic();
+    rt->clock = job->sim != NULL ? tt_sim_clock(job->sim) : tt_clock_monotonic();
     rt->node_count = job->node_count;
     rt->example_limit = UINT64_MAX;
     rt->round_limit = rt->hold_round = UINT32_MAX;

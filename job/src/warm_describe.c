@@ -54,7 +54,7 @@ tti_warm_describe(const tt_job *job, tt_repository_run *out, char space[24])
     fingerprint_space(&job->space, space);
     out->name = job->name;
     out->program_version = tt_job_version();
-    out->engine = "threads";
+    out->engine = tti_engine_names[spec->engine];
     out->driver = tti_driver_names[spec->driver];
     out->consistency = tti_consistency_names[spec->consistency];
     out->model = tti_model_names[spec->model];

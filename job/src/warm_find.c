@@ -408,6 +408,11 @@ tti_warm_find(tt_job *job, int cold)
     tt_error err = {0};
     *warm = (tti_warm){.cold = cold};
     const char *why = NULL;
+    if (job->spec.engine == TTI_ENGINE_SIMULATED) { // what a model of hosts says is no experience
+        (void)snprintf(warm->reason, sizeof warm->reason,
+                       "nothing is taken from it or kept in it: the hosts are simulated");
+        return;
+    }
     if (tt_repository_choose_path(job->spec.repository, warm->path, sizeof warm->path, &err) !=
         TT_OK) {
         warm->path[0] = '\0';

@@ -1,6 +1,6 @@
 // A worker: batches prepared ahead, pull, loss and gradient, push, one measurement record an
 // iteration.
-#include "runtime.h"
+#include "simulated.h"
 #include <math.h>
 #include <string.h>
 
@@ -103,6 +103,7 @@ prepare(tti_node *node)
     if (count == 0)
         return 0;
     tt_batch_fill(node->batches[slot], rows, count);
+    tti_simulated_prepare(node, node->batches[slot]);
     node->batch_count++;
     return 1;
 }
@@ -208,6 +209,7 @@ compute(tti_node *node, uint32_t slot, tti_compute_task *task)
                                .gradient = node->gradient,
                                .floats = (size_t)key_count * job->table.width};
     tti_compute_run(node->compute, task);
+    tti_simulated_gradient(node, task);
     tt_model_regularise(job->model, batch, node->params, node->gradient);
     clip(node, task->floats);
     // A merged push is the sum of its iterations' mean gradients; a slice is its share of the

@@ -1,0 +1,168 @@
+// The cost model of a simulated job (docs/simulation.md): hosts from the job file, gradients by
+// example and stored value, messages by what is in them. Knobs act through what they do: kernel and
+// compute_threads on gradients; chunk_bytes, bf16_transfer and in_flight on messages; spin on
+// waits; prefetch, push_aggregation, staleness and servers by themselves, for the code that obeys
+// them is the real one.
+#include "simulated.h"
+#include <math.h>
+#include <string.h>
+
+static uint32_t
+host_count(const tt_job *job)
+{
+    int64_t hosts = job->spec.simulation.hosts;
+    return hosts > 0 ? (uint32_t)hosts : job->node_count;
+}
+
+static uint32_t
+host_of(const tti_node *node)
+{
+    return node->index % host_count(node->rt->job);
+}
+
+// ---- hosts -------------------------------------------------------------------------------------
+
+// Which hosts are stragglers depends on the seed alone.
+static void
+describe_hosts(const tt_job *job, tt_sim_host *hosts, uint32_t count)
+{
+    const tti_simulation_spec *s = &job->spec.simulation;
+    uint32_t left = (uint32_t)llround(s->stragglers * count);
+    tt_rng rng;
+    tt_rng_init(&rng, (uint64_t)job->spec.seed, TT_RNG_SIMULATION, 0);
+    for (uint32_t h = 0; h < count; h++) {
+        // Each of the rest is one with the probability that leaves the right number.
+        int is_slow = left > 0 && tt_rng_below(&rng, count - h) < left;
+        left -= (uint32_t)is_slow;
+        hosts[h] = (tt_sim_host){s->cores, s->speed * (is_slow ? s->straggler_speed : 1)};
+    }
+}
+
+tt_status
+tti_simulate(tt_job *job, void (*body)(void *argument), void *argument, tt_error *err)
+{
+    const tti_simulation_spec *s = &job->spec.simulation;
+    uint32_t count = host_count(job);
+    tt_sim_host *hosts = tt_mem_zalloc(count, sizeof *hosts);
+    if (hosts == NULL)
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for %u simulated hosts", count);
+    describe_hosts(job, hosts, count);
+    const tt_sim_options options = {.host_count = count,
+                                    .hosts = hosts,
+                                    .pause_s = s->pause,
+                                    .wake_s = s->wake,
+                                    .signal_s = s->signal};
+    tt_status status = tt_sim_open(&options, &job->sim, err);
+    tt_mem_free(hosts);
+    TT_TRY(status);
+    status = tt_sim_run(job->sim, body, argument, err);
+    tt_sim_close(job->sim);
+    job->sim = NULL;
+    return status;
+}
+
+void
+tti_simulated_enter(const tti_node *node)
+{
+    if (node->rt->job->sim != NULL)
+        tt_sim_settle_on(node->rt->job->sim, host_of(node));
+}
+
+// ---- messages ----------------------------------------------------------------------------------
+
+// What is done with the parameters in a message, by its sender and by its receiver.
+static double
+content_s(const tti_simulation_spec *s,
+          const tt_ps_table *table,
+          const tt_frame *frame,
+          int sending)
+{
+    double values = (double)frame->count * table->width;
+    double keys = (frame->flags & TT_FRAME_WHOLE) == 0 ? frame->count : 0;
+    double bf16 = (frame->flags & TT_FRAME_BF16) != 0 ? s->bf16 * values : 0;
+    switch ((tt_frame_kind)frame->kind) {
+    case TT_FRAME_PULL: // the server looks the rows up when it answers
+        return sending ? s->key * keys : 0;
+    case TT_FRAME_PULL_REPLY:
+        return s->value * values + (sending ? s->key * keys : 0) + bf16;
+    case TT_FRAME_PUSH:
+        return s->value * values + (sending ? 0 : s->key * keys + s->apply * values) + bf16;
+    case TT_FRAME_PIECE:
+        return s->value * values + s->key * keys;
+    default:
+        return 0;
+    }
+}
+
+static double
+message_s(void *self, uint32_t node, const tt_frame *frame, uint32_t chunks, int sending)
+{
+    const tti_runtime *rt = self;
+    const tti_simulation_spec *s = &rt->job->spec.simulation;
+    TT_UNUSED(node);
+    double bytes = (double)(sizeof *frame + frame->payload_bytes);
+    return s->message + s->chunk * chunks + s->byte * bytes +
+           content_s(s, &rt->job->table, frame, sending);
+}
+
+tt_status
+tti_simulated_mesh(tti_runtime *rt, tt_error *err)
+{
+    const tti_simulation_spec *s = &rt->job->spec.simulation;
+    const tt_sim_network network = {.bytes_per_s = (double)s->rate,
+                                    .latency_s = s->latency,
+                                    .local_latency_s = s->local_latency,
+                                    .oversubscription = s->oversubscription,
+                                    .jitter = s->network_jitter,
+                                    .seed = (uint64_t)rt->job->spec.seed,
+                                    .cost_s = message_s,
+                                    .cost_self = rt};
+    uint32_t host_of_node[TT_PS_NODES_MAX + 1];
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        host_of_node[n] = n % host_count(rt->job);
+    host_of_node[rt->node_count] = TT_SIM_NOWHERE; // the master's end
+    return tt_sim_mesh_open(rt->job->sim, &network, rt->node_count + 1, host_of_node, &rt->mesh,
+                            err);
+}
+
+// ---- computing ---------------------------------------------------------------------------------
+
+// Drawn by (host, iteration), whatever else happens: runs of equal seeds under different settings
+// meet the same luck.
+static double
+luck(const tti_node *node)
+{
+    const tt_job *job = node->rt->job;
+    double spread = job->spec.simulation.jitter;
+    if (!(spread > 0))
+        return 1;
+    tt_rng rng;
+    tt_rng_init(&rng, (uint64_t)job->spec.seed, TT_RNG_SIMULATION,
+                ((uint64_t)(host_of(node) + 1) << 40) + node->iterations);
+    return exp(spread * tt_rng_normal(&rng) - 0.5 * spread * spread);
+}
+
+void
+tti_simulated_gradient(tti_node *node, const tti_compute_task *task)
+{
+    const tt_job *job = node->rt->job;
+    if (job->sim == NULL)
+        return;
+    const tti_simulation_spec *s = &job->spec.simulation;
+    uint32_t kernel = TT_MIN((uint32_t)node->now.ops->variant, 2u);
+    int sparse = job->train->layout == TT_DATA_SPARSE;
+    double products = (double)tt_batch_nonzeros(task->batch) * job->table.width;
+    double alone = s->example * tt_batch_rows(task->batch) +
+                   (sparse ? s->nonzero[kernel] : s->cell[kernel]) * products;
+    uint32_t threads = node->now.compute_threads;
+    double together = alone * (s->serial + (1 - s->serial) / threads) + s->helper * (threads - 1);
+    tt_sim_work(job->sim, together * luck(node), threads);
+}
+
+void
+tti_simulated_prepare(const tti_node *node, const tt_batch *batch)
+{
+    const tt_job *job = node->rt->job;
+    if (job->sim != NULL)
+        tt_sim_owe(job->sim, job->spec.simulation.prepare * (double)tt_batch_nonzeros(batch));
+}

@@ -1,0 +1,23 @@
+// A job on simulated hosts: which node is where, and what its code costs there. On any other engine
+// the functions that charge do nothing.
+#ifndef TTI_SIMULATED_H
+#define TTI_SIMULATED_H
+
+#include "runtime.h"
+
+// Runs body(argument), which trains the job, on virtual time. errors TT_NOMEM; TT_PEER the
+// simulation stands still
+TT_NODISCARD tt_status tti_simulate(tt_job *job,
+                                    void (*body)(void *argument),
+                                    void *argument,
+                                    tt_error *err);
+TT_NODISCARD tt_status tti_simulated_mesh(tti_runtime *rt, tt_error *err);
+
+// The calling fiber is this node's from now on. [node]
+void tti_simulated_enter(const tti_node *node);
+// The gradient of this task was computed. [node]
+void tti_simulated_gradient(tti_node *node, const tti_compute_task *task);
+// A batch was prepared. [node]
+void tti_simulated_prepare(const tti_node *node, const tt_batch *batch);
+
+#endif
