@@ -162,11 +162,13 @@ check_divergence(tti_training *tr)
 }
 
 // What was handed out is trained: not so while a batch waits for a worker that left to be replaced.
+// Under BSP a worker without a slice has nothing to do, and may be given one later.
 static int
 everything_trained(const tti_training *tr)
 {
-    return tr->job->table.consistency == TT_PS_BSP ||
-           tt_load_relaxed(&tr->rt->examples_trained) == tt_ledger_examples(tr->rt->ledger);
+    if (tr->job->table.consistency == TT_PS_BSP)
+        return tti_runtime_iterations(tr->rt) >= tr->rt->round_limit;
+    return tt_load_relaxed(&tr->rt->examples_trained) == tt_ledger_examples(tr->rt->ledger);
 }
 
 static int
