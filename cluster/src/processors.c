@@ -12,7 +12,9 @@ before(const tti_task *a, const tti_task *b)
 static double
 rate_of(const tti_processors *p)
 {
-    return p->speed * fmin(1, p->cores / fmax(p->runnable, 1));
+    if (p->paused_until_ns > 0)
+        return 0;
+    return p->speed / p->slowness * fmin(1, p->cores / fmax(p->runnable, 1));
 }
 
 static void
@@ -67,7 +69,7 @@ static void
 plan(tti_processors *p)
 {
     p->version++;
-    if (p->count == 0)
+    if (p->count == 0 || p->paused_until_ns > 0)
         return;
     double left_s = fmax(p->heap[0].finish - p->service, 0) / rate_of(p);
     tti_agenda_put(&p->sim->agenda, tti_sim_after(p->sim, left_s), on_due, p, p->version);
@@ -103,4 +105,33 @@ tti_processors_spin(tti_processors *p, int begins)
     bring_up_to_date(p);
     p->runnable += begins ? 1u : -1u;
     plan(p);
+}
+
+void
+tti_processors_slow(tti_processors *p, double slowness)
+{
+    bring_up_to_date(p);
+    p->slowness = slowness;
+    plan(p);
+}
+
+static void
+on_resume(void *self, uint64_t tag)
+{
+    tti_processors *p = self;
+    TT_UNUSED(tag);
+    if (p->sim->now_ns < p->paused_until_ns)
+        return; // another pause lasts longer
+    bring_up_to_date(p);
+    p->paused_until_ns = 0;
+    plan(p);
+}
+
+void
+tti_processors_pause(tti_processors *p, uint64_t until_ns)
+{
+    bring_up_to_date(p);
+    p->paused_until_ns = TT_MAX(p->paused_until_ns, until_ns);
+    plan(p);
+    tti_agenda_put(&p->sim->agenda, until_ns, on_resume, p, 0);
 }

@@ -71,12 +71,19 @@ void
 tti_fiber_wake(void *self, uint64_t wait)
 {
     tti_fiber *fiber = self;
+    tt_sim *sim = fiber->sim;
     if (wait != fiber->waits)
         return; // that wait is over
+    uint64_t paused_until_ns =
+        fiber->host != TT_SIM_NOWHERE ? sim->hosts[fiber->host].paused_until_ns : 0;
+    if (paused_until_ns > sim->now_ns) { // it is ready; its host stands still
+        tti_agenda_put(&sim->agenda, paused_until_ns, tti_fiber_wake, fiber, wait);
+        return;
+    }
     if (fiber->waiting_on != NULL)
         forget_wait(fiber);
     fiber->waits++;
-    change_to(fiber->sim, fiber);
+    change_to(sim, fiber);
 }
 
 // Everyone who waits for it goes on, at this time, in the order in which they came.
@@ -247,18 +254,27 @@ tt_sim_open(const tt_sim_options *options, tt_sim **out, tt_error *err)
     tt_sim *sim = tt_mem_zalloc(1, sizeof *sim);
     if (sim != NULL)
         sim->hosts = tt_mem_zalloc(TT_MAX(options->host_count, 1u), sizeof *sim->hosts);
-    if (sim == NULL || sim->hosts == NULL) {
+    if (sim != NULL)
+        sim->faults = tt_mem_zalloc(TT_MAX(options->fault_count, 1u), sizeof *sim->faults);
+    if (sim == NULL || sim->hosts == NULL || sim->faults == NULL) {
+        if (sim != NULL)
+            tt_mem_free(sim->hosts);
         tt_mem_free(sim);
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for %u simulated hosts",
                             options->host_count);
     }
     sim->options = *options;
+    if (options->fault_count > 0)
+        memcpy(sim->faults, options->faults, options->fault_count * sizeof *sim->faults);
     sim->options.hosts = NULL;
+    sim->options.faults = sim->faults;
     double cores = 1;
     for (uint32_t h = 0; h < options->host_count; h++) {
         TT_ASSERT(options->hosts[h].cores > 0 && options->hosts[h].speed > 0);
-        sim->hosts[h] = (tti_processors){
-            .sim = sim, .cores = options->hosts[h].cores, .speed = options->hosts[h].speed};
+        sim->hosts[h] = (tti_processors){.sim = sim,
+                                         .cores = options->hosts[h].cores,
+                                         .speed = options->hosts[h].speed,
+                                         .slowness = 1};
         cores = fmax(cores, options->hosts[h].cores);
     }
     sim->turns = (tt_thread_turns){.self = sim,
@@ -267,6 +283,7 @@ tt_sim_open(const tt_sim_options *options, tt_sim **out, tt_error *err)
                                    .signal = signal_event,
                                    .wait = wait_for_event,
                                    .processor_count = (int)cores};
+    tti_faults_begin(sim);
     *out = sim;
     return TT_OK;
 }
@@ -285,6 +302,7 @@ tt_sim_close(tt_sim *sim)
     for (uint32_t h = 0; h < sim->options.host_count; h++)
         tt_mem_free(sim->hosts[h].heap);
     tt_mem_free(sim->hosts);
+    tt_mem_free(sim->faults);
     tt_mem_free(sim->agenda.heap);
     tt_mem_free(sim);
 }

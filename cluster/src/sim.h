@@ -51,12 +51,28 @@ typedef struct tti_processors {
     uint64_t updated_ns;
     tti_task *heap; // least finish first
     uint32_t count, capacity;
-    uint64_t version, order; // of the entry in the agenda that ends the next task
+    double slowness;          // of faults; 1
+    uint64_t paused_until_ns; // 0: it goes on
+    uint64_t version, order;  // of the entry in the agenda that ends the next task
 } tti_processors;
 
 void tti_processors_begin(tti_processors *p, tti_fiber *fiber, double seconds, uint32_t threads);
 // A wait that spins, or does so no longer.
 void tti_processors_spin(tti_processors *p, int begins);
+// A fault begins or ends.
+void tti_processors_slow(tti_processors *p, double slowness);
+void tti_processors_pause(tti_processors *p, uint64_t until_ns);
+
+// ---- faults ------------------------------------------------------------------------------------
+
+// Enters those of hosts into the agenda.
+void tti_faults_begin(struct tt_sim *sim);
+// What happens to a message from one host to another now.
+typedef struct tti_fate {
+    int dropped, duplicated, overtaken;
+    double delay_s, duplicate_s; // the second copy's
+} tti_fate;
+tti_fate tti_faults_draw(struct tt_sim *sim, tt_rng *rng, uint32_t from, uint32_t to);
 
 // ---- fibers ------------------------------------------------------------------------------------
 
@@ -87,6 +103,7 @@ struct tt_sim {
     tti_fiber *buckets[TTI_BUCKETS]; // those that wait for an event, by its address
     tti_processors *hosts;
     tt_sim_options options;
+    tt_sim_fault *faults; // [options.fault_count]
     tt_thread_turns turns;
     tt_sim_counters counters;
 };

@@ -52,7 +52,7 @@ typedef struct sim_mesh {
     uint64_t switch_free_ns;
     uint64_t *last_arrival_ns; // [from * node_count + to]: a pair's order is kept
     uint64_t under_way;
-    tt_rng rng;
+    tt_rng rng, fault_rng;
 } sim_mesh;
 
 static void
@@ -124,21 +124,57 @@ arrival_between_hosts(sim_mesh *mesh, const message *m, sim_card *from, sim_card
     return receive + whole_ns;
 }
 
+// A pair's order is kept, unless a fault lets others overtake.
+static void
+arrive_at(sim_mesh *mesh, message *m, uint64_t arrival_ns, int overtaken)
+{
+    uint64_t *last = &mesh->last_arrival_ns[(size_t)m->from * mesh->node_count + m->to];
+    if (!overtaken)
+        arrival_ns = *last = TT_MAX(*last, arrival_ns);
+    mesh->under_way++;
+    tti_agenda_put(&mesh->sim->agenda, arrival_ns, on_arrival, m, 0);
+}
+
+static message *
+copy_of(const message *m)
+{
+    message *copy = tt_mem_alloc(sizeof *m + m->bytes);
+    TT_ASSERT(copy != NULL);
+    memcpy(copy, m, sizeof *m + m->bytes);
+    return copy;
+}
+
+static void
+send_between_hosts(sim_mesh *mesh, message *m, uint32_t from, uint32_t to)
+{
+    tt_sim *sim = mesh->sim;
+    uint64_t arrival = arrival_between_hosts(mesh, m, &mesh->cards[from], &mesh->cards[to]);
+    if (sim->options.fault_count == 0) {
+        arrive_at(mesh, m, arrival, 0);
+        return;
+    }
+    tti_fate fate = tti_faults_draw(sim, &mesh->fault_rng, from, to);
+    sim->counters.dropped += (uint64_t)fate.dropped;
+    sim->counters.duplicated += (uint64_t)fate.duplicated;
+    sim->counters.delayed += fate.delay_s > 0;
+    if (fate.duplicated)
+        arrive_at(mesh, copy_of(m), arrival + ns_of(fate.duplicate_s), 1);
+    if (fate.dropped)
+        tt_mem_free(m);
+    else
+        arrive_at(mesh, m, arrival + ns_of(fate.delay_s), fate.overtaken);
+}
+
 static void
 transmit(sim_mesh *mesh, message *m)
 {
-    sim_end *from = &mesh->ends[m->from], *to = &mesh->ends[m->to];
-    uint64_t arrival;
-    if (from->host == TT_SIM_NOWHERE || to->host == TT_SIM_NOWHERE)
-        arrival = mesh->sim->now_ns;
-    else if (from->host == to->host)
-        arrival = tti_sim_after(mesh->sim, mesh->network.local_latency_s);
+    uint32_t from = mesh->ends[m->from].host, to = mesh->ends[m->to].host;
+    if (from == TT_SIM_NOWHERE || to == TT_SIM_NOWHERE)
+        arrive_at(mesh, m, mesh->sim->now_ns, 0);
+    else if (from == to)
+        arrive_at(mesh, m, tti_sim_after(mesh->sim, mesh->network.local_latency_s), 0);
     else
-        arrival = arrival_between_hosts(mesh, m, &mesh->cards[from->host], &mesh->cards[to->host]);
-    uint64_t *last = &mesh->last_arrival_ns[(size_t)m->from * mesh->node_count + m->to];
-    *last = TT_MAX(*last, arrival);
-    mesh->under_way++;
-    tti_agenda_put(&mesh->sim->agenda, *last, on_arrival, m, 0);
+        send_between_hosts(mesh, m, from, to);
 }
 
 // ---- the mesh ----------------------------------------------------------------------------------
@@ -331,7 +367,8 @@ tt_sim_mesh_open(tt_sim *sim,
         return tt_error_set(err, TT_NOMEM, NULL, "simulate fewer nodes",
                             "no memory for a simulated network of %u nodes", node_count);
     }
-    tt_rng_init(&mesh->rng, network->seed, TT_RNG_SIMULATION, 1);
+    tt_rng_init(&mesh->rng, sim->options.seed, TT_RNG_SIMULATION, 1);
+    tt_rng_init(&mesh->fault_rng, sim->options.seed, TT_RNG_SIMULATION, 2);
     for (uint32_t i = 0; i < node_count; i++) {
         sim_end *end = &mesh->ends[i];
         *end = (sim_end){.mesh = mesh,

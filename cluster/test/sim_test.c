@@ -1,93 +1,7 @@
 // Goal: virtual time is what the model of hosts and network says it is, and a simulation repeats to
 // the last nanosecond. Method: small programs whose times are known in closed form; a random
 // program run twice; a program that can never go on.
-#include "tt/cluster.h"
-#include <math.h>
-#include <setjmp.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-enum { FIBERS_MAX = 32 };
-
-typedef struct world {
-    tt_sim *sim;
-    tt_clock clock;
-    tt_mesh *mesh;
-    tt_event event;
-    double seconds[FIBERS_MAX]; // when each was done
-    uint64_t print;
-    uint64_t seed;
-} world;
-
-typedef struct worker {
-    world *w;
-    tt_thread thread;
-    uint32_t index, host, threads;
-    double begin_s, work_s;
-} worker;
-
-static double
-now_s(const world *w)
-{
-    return 1e-9 * (double)tt_clock_now(&w->clock);
-}
-
-static void
-sleep_s(world *w, double seconds)
-{
-    tt_event never = {0};
-    TT_UNUSED(w);
-    (void)tt_event_wait(&never, 0, 0, (uint64_t)llround(1e9 * seconds));
-}
-
-static void
-run_world(world *w, const tt_sim_options *options, void (*body)(void *argument))
-{
-    tt_error err = {0};
-    assert_int_equal(tt_sim_open(options, &w->sim, &err), TT_OK);
-    w->clock = tt_sim_clock(w->sim);
-    assert_int_equal(tt_sim_run(w->sim, body, w, &err), TT_OK);
-    tt_sim_close(w->sim);
-}
-
-static void
-start(worker *one, void *(*body)(void *argument))
-{
-    tt_error err = {0};
-    assert_int_equal(tt_thread_start(&one->thread, "worker", body, one, &err), TT_OK);
-}
-
-// ---- processors --------------------------------------------------------------------------------
-
-static void *
-work(void *self)
-{
-    worker *one = self;
-    sleep_s(one->w, one->begin_s);
-    tt_sim_settle_on(one->w->sim, one->host);
-    tt_sim_work(one->w->sim, one->work_s, one->threads);
-    one->w->seconds[one->index] = now_s(one->w);
-    return NULL;
-}
-
-static const worker *plan;
-static uint32_t planned;
-
-static void
-work_all(void *self)
-{
-    world *w = self;
-    worker all[FIBERS_MAX];
-    for (uint32_t i = 0; i < planned; i++) {
-        all[i] = plan[i];
-        all[i].w = w;
-        all[i].index = i;
-        start(&all[i], work);
-    }
-    for (uint32_t i = 0; i < planned; i++)
-        tt_thread_join(&all[i].thread);
-}
+#include "sim_world.h"
 
 static void
 expect_times(const tt_sim_host *hosts,
@@ -223,17 +137,6 @@ a_standstill_is_an_error(void **state)
 }
 
 // ---- the network -------------------------------------------------------------------------------
-
-static double
-costs_nothing(void *self, uint32_t node, const tt_frame *frame, uint32_t chunks, int sending)
-{
-    TT_UNUSED(self);
-    TT_UNUSED(node);
-    TT_UNUSED(frame);
-    TT_UNUSED(chunks);
-    TT_UNUSED(sending);
-    return 0;
-}
 
 static double
 costs_a_millisecond(void *self, uint32_t node, const tt_frame *frame, uint32_t chunks, int sending)
@@ -409,7 +312,6 @@ act_all(void *self)
                                 .local_latency_s = 1e-6,
                                 .oversubscription = 2,
                                 .jitter = 0.3,
-                                .seed = w->seed,
                                 .cost_s = costs_nothing};
     for (uint32_t i = 0; i < 8; i++) {
         all[i] = (worker){.w = w, .index = i, .host = i / 2};

@@ -28,6 +28,7 @@ typedef struct tti_simulation_spec {
     double prepare, apply, key, value, bf16;
     double message, chunk, byte, helper, serial;
     double pause, wake, signal;
+    const tt_config_node *faults;
 } tti_simulation_spec;
 
 typedef struct tti_spec {
@@ -59,6 +60,7 @@ typedef struct tti_spec {
     double min_delta, evaluate_every;
     int engine, driver;
     int64_t nodes;
+    double retry;
     tti_simulation_spec simulation;
     int consistency;
     int64_t slices;
@@ -100,6 +102,8 @@ struct tt_job {
     tt_shards *shards;
     tt_ps_table table;
     uint32_t node_count;
+    tt_sim_fault *faults;
+    uint32_t fault_count;
     tt_sim *sim;  // while it trains on simulated hosts
     int run_lock; // of the run directory while it is ours, or -1
 };
@@ -114,6 +118,8 @@ extern const char *const tti_consistency_names[],
                                                                       *const tti_format_names[];
 // job_space.c: the search space of this job; complains in the configuration.
 tt_status tti_job_space(tt_job *job, tt_error *err);
+// job_faults.c: what goes wrong on simulated hosts; complains in the configuration.
+tt_status tti_job_faults(tt_job *job, tt_error *err);
 // job_data.c
 tt_status tti_job_data(tt_job *job, tt_error *err);
 // Iterations (minibatches) in one epoch.

@@ -271,6 +271,7 @@ read_configuration(tt_job *job, const tt_job_source *source, FILE *errors, tt_er
         check_stop(job);
         if (job->node_count > 1 || job->spec.driver == TTI_DRIVER_IN_PLACE)
             TT_TRY(tti_job_space(job, err));
+        TT_TRY(tti_job_faults(job, err));
     }
     if (tt_config_error_count(job->config) == 0)
         return TT_OK;
@@ -315,6 +316,7 @@ tt_job_close(tt_job *job)
     tt_dataset_close(job->validation);
     tt_dataset_close(job->train);
     tt_mem_free(job->script);
+    tt_mem_free(job->faults);
     tt_knob_registry_close(job->registry);
     tt_config_close(job->config);
     tt_mem_free(job);

@@ -148,6 +148,7 @@ tti_runtime_open(const tt_job *job,
     rt->job = job;
     rt->clock = job->sim != NULL ? tt_sim_clock(job->sim) : tt_clock_monotonic();
     rt->node_count = job->node_count;
+    rt->retry_ns = (uint64_t)(1e9 * job->spec.retry);
     rt->example_limit = UINT64_MAX;
     rt->round_limit = rt->hold_round = UINT32_MAX;
     (void)pthread_mutex_init(&rt->orphans_lock, NULL);
@@ -445,6 +446,8 @@ tti_runtime_read_model(tti_runtime *rt, float *out)
             rt->reader)) { // servers answer as long as they run, and they outlive this call
             if (tt_mesh_receive(rt->mesh, rt->node_count, 64, on_reader_frame, rt) == 0)
                 tt_mesh_wait(rt->mesh, rt->node_count, 5000000);
+            tt_ps_client_time(rt->reader, tt_clock_now(&rt->clock));
+            tt_ps_client_tick(rt->reader, rt->retry_ns);
             tt_mesh_flush(rt->mesh, rt->node_count);
         }
     }

@@ -130,6 +130,7 @@ typedef struct tti_runtime {
     // (seq)
     uint32_t gate;
     uint32_t hold_round;           // BSP: workers rest before they begin it; release
+    uint64_t retry_ns;             // a request without an answer for so long is sent again
     uint64_t start_ns, elapsed_ns; // elapsed: on the job's clock when it starts
     // rows that were prepared by nodes which then became servers, to be trained by others
     pthread_mutex_t orphans_lock;

@@ -49,6 +49,9 @@ tti_simulate(tt_job *job, void (*body)(void *argument), void *argument, tt_error
     describe_hosts(job, hosts, count);
     const tt_sim_options options = {.host_count = count,
                                     .hosts = hosts,
+                                    .fault_count = job->fault_count,
+                                    .faults = job->faults,
+                                    .seed = (uint64_t)job->spec.seed,
                                     .pause_s = s->pause,
                                     .wake_s = s->wake,
                                     .signal_s = s->signal};
@@ -114,7 +117,6 @@ tti_simulated_mesh(tti_runtime *rt, tt_error *err)
                                     .local_latency_s = s->local_latency,
                                     .oversubscription = s->oversubscription,
                                     .jitter = s->network_jitter,
-                                    .seed = (uint64_t)rt->job->spec.seed,
                                     .cost_s = message_s,
                                     .cost_self = rt};
     uint32_t host_of_node[TT_PS_NODES_MAX + 1];

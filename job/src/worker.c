@@ -125,7 +125,7 @@ await(tti_node *node, int pulling)
 {
     tti_runtime *rt = node->rt;
     tt_mesh_flush(rt->mesh, node->index);
-    for (uint32_t turn = 1; !tt_ps_client_done(node->client); turn++) {
+    while (!tt_ps_client_done(node->client)) {
         if (pulling && tti_stopping(rt)) {
             tt_ps_client_abandon(node->client);
             return 0;
@@ -137,11 +137,8 @@ await(tti_node *node, int pulling)
             continue;
         }
         tti_node_serve(node, 20000000);
-        if (turn % 64 == 0) { // nothing is lost between threads; a lost message would be a bug that
-                              // this outlives
-            tt_ps_client_time(node->client, tt_clock_now(&rt->clock));
-            tt_ps_client_tick(node->client, 2000000000u);
-        }
+        // Between threads nothing is lost: a lost message would be a bug that this outlives.
+        tt_ps_client_tick(node->client, rt->retry_ns);
     }
     return 1;
 }

@@ -35,7 +35,7 @@ struct tt_ps_client {
     tt_outbox outbox;
     tt_ps_hooks hooks;
     const tt_ps_view *view;
-    uint64_t now_ns;
+    uint64_t now_ns, next_look_ns; // the latter for what has had no answer
     uint32_t in_flight;
     int bf16;
     client_route *routes;     // [partition_count]
@@ -617,8 +617,9 @@ tt_ps_client_receive(tt_ps_client *client, const tt_frame *frame, const uint8_t 
 void
 tt_ps_client_tick(tt_ps_client *client, uint64_t retry_ns)
 {
-    if (client->operation == IDLE)
+    if (client->operation == IDLE || client->now_ns < client->next_look_ns)
         return;
+    client->next_look_ns = client->now_ns + retry_ns / 8;
     for (uint32_t i = 0; i < client->request_count; i++) {
         client_request *request = &client->requests[i];
         if (request->state != REQUEST_SENT || client->now_ns - request->sent_ns < retry_ns)

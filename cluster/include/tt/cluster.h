@@ -24,12 +24,37 @@ typedef struct tt_sim_host {
     double speed; // work done in a second, relative to what costs were measured on, > 0
 } tt_sim_host;
 
+// What goes wrong, from begin_s to end_s. Messages between two nodes of one host are in memory:
+// nothing happens to them, nor to the messages of who is nowhere.
+typedef enum tt_sim_fault_kind {
+    TT_SIM_DROP,      // a share of the messages is lost
+    TT_SIM_DUPLICATE, // comes twice, the second time later by an exponential time of mean `seconds`
+    TT_SIM_DELAY,     // comes later by such a time, and what follows behind it
+    TT_SIM_REORDER,   // comes later by such a time, and what follows may overtake it
+    TT_SIM_CUT_OFF,   // nothing passes between these hosts and the others
+    TT_SIM_PAUSE,     // the host stands still; what is sent to it waits
+    TT_SIM_SLOW,      // the host is slower by `factor`
+} tt_sim_fault_kind;
+
+enum { TT_SIM_ANY = UINT32_MAX };
+
+typedef struct tt_sim_fault {
+    tt_sim_fault_kind kind;
+    // Messages: hosts that send and receive, or TT_SIM_ANY. Hosts: the first and the last of them.
+    uint32_t from, to;
+    double share, seconds, factor;
+    double begin_s, end_s;
+} tt_sim_fault;
+
 typedef struct tt_sim_options {
     uint32_t host_count;
     const tt_sim_host *hosts; // [host_count], copied
-    double pause_s;           // one turn of a spinning wait
-    double wake_s;            // from a signal to the first step of a fiber that slept
-    double signal_s;          // of whoever wakes a sleeper
+    uint32_t fault_count;
+    const tt_sim_fault *faults; // [fault_count], copied
+    uint64_t seed;              // of faults and of the jitter of networks
+    double pause_s;             // one turn of a spinning wait
+    double wake_s;              // from a signal to the first step of a fiber that slept
+    double signal_s;            // of whoever wakes a sleeper
 } tt_sim_options;
 
 TT_NODISCARD tt_status tt_sim_open(const tt_sim_options *options, tt_sim **out, tt_error *err);
@@ -54,7 +79,8 @@ void tt_sim_owe(tt_sim *sim, double seconds);
 void tt_sim_work(tt_sim *sim, double seconds, uint32_t threads);
 
 typedef struct tt_sim_counters {
-    uint64_t events, switches, fibers; // acted upon; into fibers; started
+    uint64_t events, switches, fibers;     // acted upon; into fibers; started
+    uint64_t dropped, duplicated, delayed; // messages
 } tt_sim_counters;
 void tt_sim_counters_read(const tt_sim *sim, tt_sim_counters *out);
 
@@ -66,7 +92,6 @@ typedef struct tt_sim_network {
     double local_latency_s;  // between two nodes of one host
     double oversubscription; // hosts' cards together, over what the switch carries; >= 1
     double jitter;           // log of the spread of latency
-    uint64_t seed;           // of the jitter
     // What it costs `node`'s processor to send or receive a frame that travels in so many chunks.
     // thread: the fiber that sends or receives
     double (*cost_s)(

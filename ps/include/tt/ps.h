@@ -226,7 +226,7 @@ tt_ps_client_push(tt_ps_client *client, const float *gradients, uint32_t clock, 
 void tt_ps_client_end(tt_ps_client *client);
 // A frame for a worker (PULL_REPLY, PUSH_ACK, MOVED).
 void tt_ps_client_receive(tt_ps_client *client, const tt_frame *frame, const uint8_t *payload);
-// Sends again what has had no answer for retry_ns.
+// Sends again what has had no answer for retry_ns (1 1/8 of it at most).
 void tt_ps_client_tick(tt_ps_client *client, uint64_t retry_ns);
 int tt_ps_client_done(const tt_ps_client *client);
 // Forgets a pull under way (the job stops).

@@ -1,0 +1,108 @@
+// Faults of a simulation: hosts that pause or slow down, messages that are lost, late, or come
+// twice.
+#include "sim.h"
+#include <math.h>
+
+static int
+holds(const tt_sim *sim, const tt_sim_fault *fault)
+{
+    double now_s = 1e-9 * (double)sim->now_ns;
+    return now_s >= fault->begin_s && now_s < fault->end_s;
+}
+
+static int
+is_of_hosts(const tt_sim_fault *fault)
+{
+    return fault->kind == TT_SIM_PAUSE || fault->kind == TT_SIM_SLOW;
+}
+
+static int
+in_range(const tt_sim_fault *fault, uint32_t host)
+{
+    return fault->from == TT_SIM_ANY || (host >= fault->from && host <= fault->to);
+}
+
+// ---- hosts -------------------------------------------------------------------------------------
+
+static double
+slowness_of(const tt_sim *sim, uint32_t host)
+{
+    double slowness = 1;
+    for (uint32_t i = 0; i < sim->options.fault_count; i++) {
+        const tt_sim_fault *fault = &sim->faults[i];
+        if (fault->kind == TT_SIM_SLOW && holds(sim, fault) && in_range(fault, host))
+            slowness *= fault->factor;
+    }
+    return slowness;
+}
+
+// Something begins or ends: what holds now is looked up.
+static void
+on_change(void *self, uint64_t index)
+{
+    tt_sim *sim = self;
+    const tt_sim_fault *fault = &sim->faults[index];
+    for (uint32_t h = 0; h < sim->options.host_count; h++) {
+        if (!in_range(fault, h))
+            continue;
+        if (fault->kind == TT_SIM_SLOW)
+            tti_processors_slow(&sim->hosts[h], slowness_of(sim, h));
+        else if (holds(sim, fault))
+            tti_processors_pause(&sim->hosts[h], (uint64_t)llround(1e9 * fault->end_s));
+    }
+}
+
+void
+tti_faults_begin(tt_sim *sim)
+{
+    for (uint32_t i = 0; i < sim->options.fault_count; i++) {
+        const tt_sim_fault *fault = &sim->faults[i];
+        if (!is_of_hosts(fault))
+            continue;
+        tti_agenda_put(&sim->agenda, (uint64_t)llround(1e9 * fault->begin_s), on_change, sim, i);
+        if (fault->end_s < 1e9) // later than any job ends
+            tti_agenda_put(&sim->agenda, (uint64_t)llround(1e9 * fault->end_s), on_change, sim, i);
+    }
+}
+
+// ---- messages ----------------------------------------------------------------------------------
+
+static int
+concerns(const tt_sim_fault *fault, uint32_t from, uint32_t to)
+{
+    if (is_of_hosts(fault))
+        return 0;
+    if (fault->kind == TT_SIM_CUT_OFF)
+        return in_range(fault, from) != in_range(fault, to);
+    return (fault->from == TT_SIM_ANY || fault->from == from) &&
+           (fault->to == TT_SIM_ANY || fault->to == to);
+}
+
+static double
+exponential(tt_rng *rng, double mean)
+{
+    return -mean * log(1 - tt_rng_uniform(rng));
+}
+
+tti_fate
+tti_faults_draw(tt_sim *sim, tt_rng *rng, uint32_t from, uint32_t to)
+{
+    tti_fate fate = {0};
+    for (uint32_t i = 0; i < sim->options.fault_count; i++) {
+        const tt_sim_fault *fault = &sim->faults[i];
+        if (!concerns(fault, from, to) || !holds(sim, fault))
+            continue;
+        if (fault->kind != TT_SIM_CUT_OFF && tt_rng_uniform(rng) >= fault->share)
+            continue;
+        if (fault->kind == TT_SIM_DROP || fault->kind == TT_SIM_CUT_OFF)
+            fate.dropped = 1;
+        else if (fault->kind == TT_SIM_DUPLICATE)
+            fate.duplicated = 1;
+        else
+            fate.delay_s += exponential(rng, fault->seconds);
+        fate.overtaken |= fault->kind == TT_SIM_REORDER;
+        if (fault->kind == TT_SIM_DUPLICATE)
+            fate.duplicate_s = exponential(rng, fault->seconds);
+    }
+    return fate;
+}
