@@ -10,7 +10,7 @@ Both take turns, the one that goes first changing from seed to seed. A setting i
 fixed, untuned and at seed 1, is within 10 % of the best of all that are measured so: the settings in which the runs
 ended, the best of plain `bench/run selftune` of this program if it was run, and then, for each run and in the order in
 which it entered them, its settings until a good one is found. Settings that the run itself measured at more than 1.6
-times the seconds per iteration of its last one are not good and not measured. Fixed runs are cut off at 1.5 times the
+times the seconds per iteration of its last one are not good and not measured. Fixed runs are cut off at 1.3 times the
 best so far, and repeated where one run cannot tell (within 0.95 to 1.3 of the best).
 A run that never enters a good setting counts with its whole time when it is cold, and as infinitely slow when it is warm.
 
@@ -32,7 +32,7 @@ from trimtab_runs import say
 BAR = 0.5  # warm / cold, medians
 GOOD = 1.10
 SCREEN = 1.6
-CUT = 1.5
+CUT = 1.3
 UNSURE = (0.95, 1.3)
 REPEATS = 3  # of a fixed setting, where one run cannot tell
 TEACH_SEED = 1001

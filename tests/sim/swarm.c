@@ -1,0 +1,294 @@
+// swarm FIRST COUNT [DIRECTORY]: jobs on simulated hosts, everything about each drawn from its
+// seed: data, model, optimiser, consistency, hosts, network, a script of reconfigurations by random
+// methods, and faults. Each is compared with the same job left alone on a network without faults:
+//
+//     bsp, and one worker under asp or ssp   the same model, to the last bit
+//     many workers under asp or ssp          every example once an epoch, a loss not much worse
+//     all                                    the script's steps are taken, nobody waits for ever
+//
+// Prints the seeds that fail, each as a command that replays it, and the job it drew. Exit status 1
+// when one did.
+#include "tt/job.h"
+#include <ftw.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TEXT_MAX = 16384, EPOCHS = 2, STEPS_MAX = 4, FAULTS_MAX = 5 };
+
+typedef struct text {
+    char bytes[TEXT_MAX];
+    size_t used;
+} text;
+
+static void add(text *t, const char *format, ...) TT_PRINTF(2, 3);
+
+static void
+add(text *t, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int written = vsnprintf(t->bytes + t->used, TEXT_MAX - t->used, format, arguments);
+    va_end(arguments);
+    TT_ASSERT(written >= 0 && (size_t)written < TEXT_MAX - t->used);
+    t->used += (size_t)written;
+}
+
+static const char *
+one_of(tt_rng *rng, const char *const *words, size_t count)
+{
+    return words[tt_rng_below(rng, count)];
+}
+#define ONE_OF(rng, ...)                                                                           \
+    one_of(rng, (const char *const[]){__VA_ARGS__},                                                \
+           sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+
+static uint32_t
+between(tt_rng *rng, uint32_t low, uint32_t high)
+{
+    return low + (uint32_t)tt_rng_below(rng, high - low + 1);
+}
+
+// ---- a job -------------------------------------------------------------------------------------
+
+typedef enum check { SAME_MODEL, SAME_EXAMPLES } check;
+
+typedef struct drawn {
+    text job, moving; // the job left alone; what is laid over it
+    check check;
+    uint32_t nodes, batch, rows, steps;
+    const char *consistency;
+    int one_worker;
+} drawn;
+
+static void
+draw_step(tt_rng *rng, drawn *d, uint32_t iteration)
+{
+    text *t = &d->moving;
+    add(t, "%s{iteration: %u", d->steps++ > 0 ? ", " : "", iteration);
+    if (!d->one_worker && tt_rng_below(rng, 2))
+        add(t, ", servers: %u", between(rng, 1, d->nodes - 1));
+    if (tt_rng_below(rng, 2))
+        add(t, ", move: %u", between(rng, 1, 12));
+    add(t, ", in_flight: %u, chunk_bytes: %uKiB, prefetch: %u", between(rng, 1, 16),
+        4u << tt_rng_below(rng, 6), between(rng, 0, 4));
+    add(t, ", method: %s}", ONE_OF(rng, "on_demand", "drain", "checkpoint"));
+}
+
+static void
+draw_fault(tt_rng *rng, drawn *d)
+{
+    text *t = &d->moving;
+    const char *kind =
+        ONE_OF(rng, "drop", "duplicate", "delay", "reorder", "cut_off", "pause", "slow");
+    uint32_t host = between(rng, 0, d->nodes - 1);
+    add(t, "{kind: %s", kind);
+    if (strcmp(kind, "cut_off") == 0 || strcmp(kind, "pause") == 0)
+        add(t, ", from: %u, at: %ums, for: %ums", host, between(rng, 0, 400), between(rng, 1, 200));
+    else if (strcmp(kind, "slow") == 0)
+        add(t, ", from: %u, factor: %u, at: %ums", host, between(rng, 2, 10), between(rng, 0, 200));
+    else
+        add(t, ", share: %u%%, by: %ums", between(rng, 1, 8), between(rng, 1, 30));
+    add(t, "}");
+}
+
+static void
+draw_job(tt_rng *rng, uint64_t seed, drawn *d)
+{
+    d->nodes = between(rng, 3, 8);
+    d->consistency = ONE_OF(rng, "bsp", "bsp", "asp", "ssp");
+    d->one_worker = strcmp(d->consistency, "bsp") != 0 && tt_rng_below(rng, 2);
+    d->check = strcmp(d->consistency, "bsp") == 0 || d->one_worker ? SAME_MODEL : SAME_EXAMPLES;
+    d->rows = between(rng, 300, 1000);
+    d->batch = between(rng, 16, 40);
+    int keyed = tt_rng_below(rng, 3) > 0, sparse = keyed && tt_rng_below(rng, 2);
+    text *t = &d->job;
+    add(t, "job: swarm\nseed: %llu\n", (unsigned long long)seed);
+    add(t, "data: {format: clicklog, rows: %u, columns: %u, fields: %u}\n", d->rows,
+        between(rng, 100, 800), between(rng, 3, 12));
+    add(t, "model: {kind: %s, l2: 1e-4, pull: %s, table: %s}\n",
+        ONE_OF(rng, "logistic_regression", "linear_svm"), keyed ? "keyed" : "whole",
+        sparse ? "sparse" : "dense");
+    add(t, "optimizer: {kind: %s, learning_rate: 0.05, batch_size: %u%s}\n",
+        // With many stale workers momentum and adam go astray by themselves.
+        d->check == SAME_MODEL ? ONE_OF(rng, "sgd", "adagrad", "adam", "momentum", "ftrl")
+                               : ONE_OF(rng, "sgd", "adagrad", "ftrl"),
+        d->batch, tt_rng_below(rng, 3) == 0 ? ", averaging: on" : "");
+    add(t, "stop: {max_epochs: %d}\nconsistency: %s\n", EPOCHS, d->consistency);
+    add(t, "cluster: {engine: simulated, nodes: %u, retry: %ums}\n", d->nodes, between(rng, 5, 50));
+    add(t, "simulation: {cores: %u, network: {latency: %uus, rate: %uMB}}\n", between(rng, 1, 4),
+        between(rng, 5, 500), between(rng, 10, 1250));
+    if (d->one_worker)
+        add(t, "setting: {servers: %u}\n", d->nodes - 1);
+    add(t, "tuner: {enabled: off}\ncheckpoint: {keep: 0}\nbsp_slices: %u\n", between(rng, 2, 12));
+    uint32_t iterations = EPOCHS * d->rows / d->batch, at = 1;
+    add(&d->moving, "tuner: {script: [");
+    for (uint32_t i = between(rng, 1, STEPS_MAX); i > 0 && at < iterations / 2; i--) {
+        draw_step(rng, d, at);
+        at += between(rng, 1, iterations / 5);
+    }
+    add(&d->moving, "]}\nsimulation:\n  faults: [");
+    uint32_t faults = between(rng, 0, FAULTS_MAX);
+    for (uint32_t i = 0; i < faults; i++) {
+        add(&d->moving, "%s", i > 0 ? ", " : "");
+        draw_fault(rng, d);
+    }
+    add(&d->moving, "]\n");
+}
+
+// ---- running it --------------------------------------------------------------------------------
+
+typedef struct outcome {
+    tt_status status;
+    tt_error err;
+    tt_job_result result;
+    char *model;
+    size_t bytes;
+} outcome;
+
+static int
+write_file(const char *path, const text *t)
+{
+    FILE *file = fopen(path, "w");
+    if (file == NULL)
+        return 0;
+    int good = fwrite(t->bytes, 1, t->used, file) == t->used;
+    return fclose(file) == 0 && good;
+}
+
+static void
+read_model(outcome *out)
+{
+    char path[700];
+    struct stat info;
+    (void)snprintf(path, sizeof path, "%s/model.safetensors", out->result.run_dir);
+    FILE *file = fopen(path, "rb");
+    if (file == NULL)
+        return;
+    if (fstat(fileno(file), &info) == 0 && info.st_size > 0) {
+        out->bytes = (size_t)info.st_size;
+        out->model = malloc(out->bytes);
+        if (out->model == NULL || fread(out->model, 1, out->bytes, file) != out->bytes)
+            out->bytes = 0;
+    }
+    (void)fclose(file);
+}
+
+static void
+run(const char *const *files, size_t count, const char *runs_dir, outcome *out)
+{
+    *out = (outcome){0};
+    const tt_job_source source = {.files = files, .file_count = count};
+    const tt_job_run_options options = {.runs_dir = runs_dir};
+    tt_job *job;
+    out->status = tt_job_open(&source, stderr, &job, &out->err);
+    if (out->status != TT_OK)
+        return;
+    out->status = tt_job_run(job, &options, &out->result, &out->err);
+    tt_job_close(job);
+    read_model(out);
+}
+
+// Why it fails, or NULL.
+static const char *
+judge(const drawn *d, const outcome *alone, const outcome *moved)
+{
+    static char why[700];
+    if (alone->status != TT_OK || moved->status != TT_OK) {
+        (void)snprintf(why, sizeof why, "%s: %s", alone->status != TT_OK ? "alone" : "moved",
+                       alone->status != TT_OK ? alone->err.what : moved->err.what);
+        return why;
+    }
+    // A step that a fault holds up may leave the job's end to the next one.
+    if (moved->result.generations < 2 || moved->result.generations > d->steps + 1u) {
+        (void)snprintf(why, sizeof why, "%u steps, but %llu generations", d->steps,
+                       (unsigned long long)moved->result.generations);
+        return why;
+    }
+    uint64_t examples = (uint64_t)EPOCHS * d->rows;
+    if (d->check == SAME_MODEL) {
+        if (alone->bytes == 0 || alone->bytes != moved->bytes ||
+            memcmp(alone->model, moved->model, alone->bytes) != 0)
+            return "another model";
+        return NULL;
+    }
+    // The last batches may overshoot by one a worker.
+    uint64_t most = examples + (uint64_t)d->batch * d->nodes;
+    if (moved->result.examples < examples || moved->result.examples > most) {
+        (void)snprintf(why, sizeof why, "%llu examples instead of %llu to %llu",
+                       (unsigned long long)moved->result.examples, (unsigned long long)examples,
+                       (unsigned long long)most);
+        return why;
+    }
+    if (!(moved->result.loss < 1.3 * alone->result.loss + 0.1)) { // stale steps are another path
+        (void)snprintf(why, sizeof why, "loss %g instead of %g", moved->result.loss,
+                       alone->result.loss);
+        return why;
+    }
+    return NULL;
+}
+
+static int
+remove_entry(const char *path, const struct stat *info, int type, struct FTW *where)
+{
+    TT_UNUSED(info);
+    TT_UNUSED(type);
+    TT_UNUSED(where);
+    return remove(path);
+}
+
+static int
+run_seed(const char *program, uint64_t seed, const char *base, double *virtual_s)
+{
+    static drawn d;
+    static outcome alone, moved;
+    d = (drawn){0};
+    char directory[512], job[600], moving[600];
+    tt_rng rng;
+    tt_rng_init(&rng, seed, TT_RNG_TEST, 5);
+    draw_job(&rng, seed, &d);
+    (void)snprintf(directory, sizeof directory, "%.400s/swarm-XXXXXX", base);
+    if (mkdtemp(directory) == NULL)
+        return 0;
+    (void)snprintf(job, sizeof job, "%s/job.yaml", directory);
+    (void)snprintf(moving, sizeof moving, "%s/moving.yaml", directory);
+    const char *files[] = {job, moving};
+    int written = write_file(job, &d.job) && write_file(moving, &d.moving);
+    TT_ASSERT(written);
+    run(files, 1, directory, &alone);
+    run(files, 2, directory, &moved);
+    const char *why = judge(&d, &alone, &moved);
+    if (why != NULL)
+        printf("seed %llu fails: %s\nreplay: %s %llu 1\n%s# laid over it\n%s\n",
+               (unsigned long long)seed, why, program, (unsigned long long)seed, d.job.bytes,
+               d.moving.bytes);
+    *virtual_s += moved.result.train_seconds;
+    free(alone.model);
+    free(moved.model);
+    (void)nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    return why == NULL;
+}
+
+int
+main(int argc, char **argv)
+{
+    if (argc < 3) {
+        (void)fprintf(stderr, "usage: swarm FIRST COUNT [DIRECTORY]\n");
+        return 2;
+    }
+    uint64_t first = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10), failed = 0;
+    const char *base = argc > 3 ? argv[3] : access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    double virtual_s = 0;
+    (void)setenv("TRIMTAB_REPOSITORY", "off", 1);
+    tt_clock clock = tt_clock_monotonic();
+    uint64_t begin = tt_clock_now(&clock);
+    for (uint64_t seed = first; seed < first + count; seed++)
+        failed += !run_seed(argv[0], seed, base, &virtual_s);
+    printf("%llu seeds, %llu failed; %.0f s simulated, %.3f s a seed\n", (unsigned long long)count,
+           (unsigned long long)failed, virtual_s,
+           1e-9 * (double)(tt_clock_now(&clock) - begin) / (double)TT_MAX(count, (uint64_t)1));
+    return failed > 0;
+}
