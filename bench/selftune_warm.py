@@ -10,8 +10,10 @@ Both take turns, the one that goes first changing from seed to seed. A setting i
 fixed, untuned and at seed 1, is within 10 % of the best of all that are measured so: the settings in which the runs
 ended, the best of plain `bench/run selftune` of this program if it was run, and then, for each run and in the order in
 which it entered them, its settings until a good one is found. Settings that the run itself measured at more than 1.6
-times the seconds per iteration of its last one are not good and not measured. Fixed runs are cut off at 1.3 times the
-best so far, and repeated where one run cannot tell (within 0.95 to 1.3 of the best).
+times the seconds per iteration of its last one are not good and not measured.
+The machine is not as fast at all times: one setting, the reference, is run again after every three others, and what
+counts of a fixed run is its ratio to the last run of the reference before it. Fixed runs are cut off at 1.3 times the best
+ratio so far, and repeated where one run cannot tell (within 0.95 to 1.3 of the best).
 A run that never enters a good setting counts with its whole time when it is cold, and as infinitely slow when it is warm.
 
 Every finished run is appended to FILE (bench/results/selftune-warm.jsonl); started again, the bench goes on where it
@@ -33,6 +35,7 @@ BAR = 0.5  # warm / cold, medians
 GOOD = 1.10
 SCREEN = 1.6
 CUT = 1.3
+REFERENCE_EVERY = 3  # fixed runs of others between two of the reference
 UNSURE = (0.95, 1.3)
 REPEATS = 3  # of a fixed setting, where one run cannot tell
 TEACH_SEED = 1001
@@ -84,9 +87,10 @@ class Bench:
         self.options = options
         self.base = dict(selftune.QUICK) if options.quick else {}
         self.stem = os.path.splitext(options.results)[0]
-        self.ledger = selftune.Ledger(options.results, selftune.fingerprint_of(["warm", self.base]))
+        self.ledger = selftune.Ledger(options.results, selftune.fingerprint_of(["warm, by ratio", self.base]))
         if not self.ledger.rows:
             shutil.rmtree(self.stem + "-runs", ignore_errors=True)
+        self.reference_setting = None  # the first that find_best wants
         self.runs_dir = self.stem + "-runs"
         os.makedirs(self.runs_dir, exist_ok=True)
 
@@ -137,41 +141,62 @@ class Bench:
 
     # ---- fixed runs ----
 
-    def times(self, setting):
-        """Seconds of the fixed runs of a setting so far; infinite where it did not get there."""
-        rows = [row for row in self.ledger.rows.values() if row["kind"] == "fixed" and row["name"] == name_of(setting)]
-        return [math.inf if row["seconds"] is None else row["seconds"] for row in rows]
+    def fixed_rows(self):
+        return [row for row in self.ledger.rows.values() if row["kind"] == "fixed"]
+
+    def ratios(self, setting):
+        """Times of the fixed runs of a setting so far, over the reference's; infinite where it did not get there."""
+        return [math.inf if row["seconds"] is None else row["seconds"] / row["reference"] for row in self.fixed_rows()
+                if row["name"] == name_of(setting)]
 
     def middle(self, setting):
-        times = self.times(setting)
-        return runs.quartiles(times)[1] if times else math.inf
+        ratios = self.ratios(setting)
+        return runs.quartiles(ratios)[1] if ratios else math.inf
 
     def measured(self):
-        names = {row["name"] for row in self.ledger.rows.values() if row["kind"] == "fixed"}
-        return [json.loads(name) for name in names]
+        return [json.loads(name) for name in {row["name"] for row in self.fixed_rows()}]
 
     def best(self):
         return min((self.middle(setting) for setting in self.measured()), default=math.inf)
 
+    def run_fixed(self, setting, cut=None):
+        limit = {} if cut is None else {"stop.max_time": f"{cut:.3f}s"}
+        return runs.run(selftune.CONFIG, {**self.base, **selftune.UNTUNED, "tuner.compare": "off", "seed": 1,
+                                          **runs.setting_keys(setting), **limit}, timeout=1800)
+
+    def reference(self):
+        """Seconds of the reference as of now; runs it when it is its turn. The first setting asked for is it."""
+        rows = list(self.ledger.rows.values())
+        past = [i for i, row in enumerate(rows) if row["kind"] == "reference"]
+        if past and len(rows) - past[-1] <= REFERENCE_EVERY:
+            return rows[past[-1]]["seconds"]
+        setting = self.reference_setting
+        result = self.run_fixed(setting)
+        if result["status"] != "converged":
+            raise runs.RunFailed(f"the reference setting does not reach the loss: {name_of(setting)}")
+        self.ledger.add({"key": f"reference:{len(past)}", "kind": "reference", "name": name_of(setting),
+                         "others": result["others"], "seconds": result["train_seconds"]})
+        say(f"[{len(self.ledger.rows)}] reference {result['train_seconds']:6.2f} s")
+        return result["train_seconds"]
+
     def fixed(self, setting):
-        best = self.best()
-        cut = CUT * best if math.isfinite(best) else 600
-        result = runs.run(selftune.CONFIG, {**self.base, **selftune.UNTUNED, "tuner.compare": "off", "seed": 1,
-                                            **runs.setting_keys(setting), "stop.max_time": f"{cut:.3f}s"}, timeout=1800)
+        reference, best = self.reference(), self.best()
+        cut = CUT * reference * (best if math.isfinite(best) else 4)
+        result = self.run_fixed(setting, cut)
         reached = result["status"] == "converged"
-        name, number = name_of(setting), len(self.times(setting))
+        name, number = name_of(setting), len(self.ratios(setting))
         self.ledger.add({"key": f"fixed:{name}:{number}", "kind": "fixed", "name": name, "others": result["others"],
-                         "seconds": result["train_seconds"] if reached else None, "cut": cut})
-        say(f"[{len(self.ledger.rows)}] fixed    " + (f"{result['train_seconds']:7.2f} s" if reached else
-                                                     f"more than {cut:.2f} s") + f"   best {self.best():.2f} s   {name}")
+                         "seconds": result["train_seconds"] if reached else None, "cut": cut, "reference": reference})
+        ratio = f"{result['train_seconds'] / reference:.2f}" if reached else f"more than {cut / reference:.2f}"
+        say(f"[{len(self.ledger.rows)}] fixed    {ratio} x the reference   best {self.best():.2f}   {name}")
 
     def is_good(self, setting):
         """Whether its time is within 10 % of the best; runs it as often as it takes to tell, at most REPEATS times."""
         while True:
-            times, best = self.times(setting), self.best()
-            if times:
+            ratios, best = self.ratios(setting), self.best()
+            if ratios:
                 ratio = self.middle(setting) / best if math.isfinite(best) else math.inf
-                if len(times) >= REPEATS or not UNSURE[0] <= ratio <= UNSURE[1]:
+                if len(ratios) >= REPEATS or not UNSURE[0] <= ratio <= UNSURE[1]:
                     return ratio <= GOOD
             self.fixed(setting)
 
@@ -182,8 +207,9 @@ class Bench:
             setting = self.visits(key)[1]
             if setting not in wanted:
                 wanted.append(setting)
+        self.reference_setting = wanted[0]
         for setting in wanted:
-            if not self.times(setting):
+            if not self.ratios(setting):
                 self.fixed(setting)
         for setting in wanted:
             self.is_good(setting)
@@ -212,7 +238,7 @@ class Bench:
         """A later fixed run may beat the best and make an earlier one not good: until nothing changes any more."""
         while True:
             best = self.best()
-            found = {key: self.first_good(key) for kind in ("cold", "warm") for key in self.keys(kind)}
+            found = {key: self.first_good(key) for kind in ("warm", "cold") for key in self.keys(kind)}
             if self.best() == best:
                 return found
 
@@ -229,7 +255,7 @@ def show(bench):
             table.append(f"  {key:8} good setting " + (f"after {at:7.2f} s" if at is not None else "never          ")
                          + f"   whole run {row[key]['train_seconds']:7.2f} s")
         runs.print_line("selftune", f"time_to_good/{kind}", params, f"1-{bench.options.seeds}", times[kind], "s",
-                        never=sum(found[key] is None for key in bench.keys(kind)), best_fixed=bench.best())
+                        never=sum(found[key] is None for key in bench.keys(kind)), best_over_reference=bench.best())
         runs.print_line("selftune", f"whole/{kind}", params, f"1-{bench.options.seeds}",
                         [row[key]["train_seconds"] for key in bench.keys(kind)], "s")
     middle = {kind: runs.quartiles(times[kind])[1] for kind in times}
@@ -240,7 +266,8 @@ def show(bench):
                       "seed": f"1-{bench.options.seeds}", "n": bench.options.seeds, "median": runs.finite(ratio),
                       "unit": "ratio", "bar": BAR, "pass": passed}), flush=True)
     say("\n".join([
-        f"\nselftune --warm, {params}: seconds until a setting within {GOOD - 1:.0%} of the best ({bench.best():.2f} s)",
+        f"\nselftune --warm, {params}: seconds until a setting within {GOOD - 1:.0%} of the best "
+        f"({bench.best():.2f} x the reference)",
         *table, f"  medians: cold {middle['cold']:.2f} s, warm {middle['warm']:.2f} s: {ratio:.2f} (bar <= {BAR:g})",
         f"  whole runs, medians: cold {whole['cold']:.2f} s, warm {whole['warm']:.2f} s: "
         f"{whole['warm'] / whole['cold']:.2f}"]))
