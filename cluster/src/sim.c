@@ -1,6 +1,7 @@
 // Fibers in turns on virtual time: threads, events and clocks of a simulation.
 #include "sim.h"
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 
 // Deep enough for SQLite and the tuner's fit; touched only as far as it is used.
@@ -398,4 +399,17 @@ void
 tt_sim_counters_read(const tt_sim *sim, tt_sim_counters *out)
 {
     *out = sim->counters;
+}
+
+void
+tt_sim_trace(tt_sim *sim, const char *format, ...)
+{
+    if (sim->options.trace == NULL)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    (void)fprintf(sim->options.trace, "%.9f ", 1e-9 * (double)sim->now_ns);
+    (void)vfprintf(sim->options.trace, format, arguments);
+    (void)fputc('\n', sim->options.trace);
+    va_end(arguments);
 }

@@ -75,6 +75,23 @@ take(message_queue *queue)
     return m;
 }
 
+static void
+trace(const sim_mesh *mesh, const message *m, const char *arrow, const char *fate)
+{
+    static const char *const kinds[TT_FRAME_KIND_COUNT] = {
+        "NONE",  "PULL",  "PULL_REPLY", "PUSH", "PUSH_ACK",
+        "MOVED", "FETCH", "PIECE",      "SEAL", "COMPLETE"};
+    const tt_frame *f = (const tt_frame *)(const void *)m->frame;
+    if (mesh->sim->options.trace == NULL)
+        return;
+    tt_sim_trace(mesh->sim,
+                 "%u %s %u %-10s partition %u generation %u sequence %llu clock %u detail %u "
+                 "extra %u flags %02x rows %u, %zu bytes%s",
+                 m->from, arrow, m->to, kinds[f->kind < TT_FRAME_KIND_COUNT ? f->kind : 0],
+                 f->partition, f->generation, (unsigned long long)f->sequence, f->clock, f->detail,
+                 f->extra, f->flags, f->count, m->bytes, fate);
+}
+
 // ---- on the wire -------------------------------------------------------------------------------
 
 static void
@@ -159,6 +176,11 @@ send_between_hosts(sim_mesh *mesh, message *m, uint32_t from, uint32_t to)
     sim->counters.delayed += fate.delay_s > 0;
     if (fate.duplicated)
         arrive_at(mesh, copy_of(m), arrival + ns_of(fate.duplicate_s), 1);
+    if (fate.dropped || fate.duplicated || fate.delay_s > 0)
+        trace(mesh, m, "~~",
+              fate.dropped      ? ": lost"
+              : fate.duplicated ? ": will come twice"
+                                : ": will be late");
     if (fate.dropped)
         tt_mem_free(m);
     else
@@ -169,6 +191,7 @@ static void
 transmit(sim_mesh *mesh, message *m)
 {
     uint32_t from = mesh->ends[m->from].host, to = mesh->ends[m->to].host;
+    trace(mesh, m, "->", "");
     if (from == TT_SIM_NOWHERE || to == TT_SIM_NOWHERE)
         arrive_at(mesh, m, mesh->sim->now_ns, 0);
     else if (from == to)
@@ -263,6 +286,7 @@ receive(tt_mesh *self,
         if (m == NULL)
             break;
         const tt_frame *frame = (const tt_frame *)(const void *)m->frame;
+        trace(mesh, m, "=>", "");
         tt_sim_owe(mesh->sim, cost_s(mesh, node, m, 0));
         handle(handler, frame, m->frame + sizeof *frame);
         tt_mem_free(m);

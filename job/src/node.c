@@ -93,6 +93,8 @@ tti_node_adopt(tti_node *node)
     }
     if (due || node->working != node->adopted->view->is_worker[node->index])
         change_role(node);
+    if (due)
+        tti_simulated_adopted(node);
     if (due) // after the role, so that the master never sees the new generation with the old role
         tt_store_release(&node->adopted_generation, newest->view->generation);
     if (due || node->working != worked)

@@ -4,6 +4,7 @@
 // waits; prefetch, push_aggregation, staleness and servers by themselves, for the code that obeys
 // them is the real one.
 #include "simulated.h"
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -38,8 +39,19 @@ describe_hosts(const tt_job *job, tt_sim_host *hosts, uint32_t count)
     }
 }
 
-tt_status
-tti_simulate(tt_job *job, void (*body)(void *argument), void *argument, tt_error *err)
+static tt_status
+open_trace(const tt_job *job, FILE **out, tt_error *err)
+{
+    const char *path = job->spec.simulation.trace;
+    *out = path != NULL ? fopen(path, "w") : NULL;
+    if (path == NULL || *out != NULL)
+        return TT_OK;
+    return tt_error_set(err, TT_IO, path, "choose another file for simulation.trace",
+                        "cannot write the trace: %s", tt_errno_text(errno));
+}
+
+static tt_status
+open_simulation(tt_job *job, FILE *trace, tt_error *err)
 {
     const tti_simulation_spec *s = &job->spec.simulation;
     uint32_t count = host_count(job);
@@ -54,14 +66,35 @@ tti_simulate(tt_job *job, void (*body)(void *argument), void *argument, tt_error
                                     .seed = (uint64_t)job->spec.seed,
                                     .pause_s = s->pause,
                                     .wake_s = s->wake,
-                                    .signal_s = s->signal};
+                                    .signal_s = s->signal,
+                                    .trace = trace};
     tt_status status = tt_sim_open(&options, &job->sim, err);
     tt_mem_free(hosts);
-    TT_TRY(status);
-    status = tt_sim_run(job->sim, body, argument, err);
+    return status;
+}
+
+tt_status
+tti_simulate(tt_job *job, void (*body)(void *argument), void *argument, tt_error *err)
+{
+    FILE *trace;
+    TT_TRY(open_trace(job, &trace, err));
+    tt_status status = open_simulation(job, trace, err);
+    if (status == TT_OK)
+        status = tt_sim_run(job->sim, body, argument, err);
     tt_sim_close(job->sim);
     job->sim = NULL;
+    if (trace != NULL && fclose(trace) != 0 && status == TT_OK)
+        status = tt_error_set(err, TT_IO, job->spec.simulation.trace, NULL,
+                              "cannot write the trace: %s", tt_errno_text(errno));
     return status;
+}
+
+void
+tti_simulated_adopted(const tti_node *node)
+{
+    if (node->rt->job->sim != NULL)
+        tt_sim_trace(node->rt->job->sim, "%u adopts generation %u, %s", node->index,
+                     node->adopted->view->generation, node->working ? "a worker" : "a server");
 }
 
 void

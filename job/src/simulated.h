@@ -15,6 +15,8 @@ TT_NODISCARD tt_status tti_simulated_mesh(tti_runtime *rt, tt_error *err);
 
 // The calling fiber is this node's from now on. [node]
 void tti_simulated_enter(const tti_node *node);
+// The node has adopted a generation. [node]
+void tti_simulated_adopted(const tti_node *node);
 // The gradient of this task was computed. [node]
 void tti_simulated_gradient(tti_node *node, const tti_compute_task *task);
 // A batch was prepared. [node]

@@ -1,4 +1,4 @@
-// swarm FIRST COUNT [DIRECTORY]: jobs on simulated hosts, everything about each drawn from its
+// swarm FIRST COUNT [TRACE]: jobs on simulated hosts, everything about each drawn from its
 // seed: data, model, optimiser, consistency, hosts, network, a script of reconfigurations by random
 // methods, and faults. Each is compared with the same job left alone on a network without faults:
 //
@@ -7,17 +7,18 @@
 //     all                                    the script's steps are taken, nobody waits for ever
 //
 // Prints the seeds that fail, each as a command that replays it, and the job it drew. Exit status 1
-// when one did.
+// when one did. TRACE: a file for every message of the last job. It ends at a seed that takes a
+// minute: somebody waits for ever.
 #include "tt/job.h"
 #include <ftw.h>
-#include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { TEXT_MAX = 16384, EPOCHS = 2, STEPS_MAX = 4, FAULTS_MAX = 5 };
+enum { TEXT_MAX = 16384, EPOCHS = 2, STEPS_MAX = 4, FAULTS_MAX = 5, SECONDS_MAX = 60 };
 
 typedef struct text {
     char bytes[TEXT_MAX];
@@ -117,7 +118,7 @@ draw_job(tt_rng *rng, uint64_t seed, drawn *d)
         d->check == SAME_MODEL ? ONE_OF(rng, "sgd", "adagrad", "adam", "momentum", "ftrl")
                                : ONE_OF(rng, "sgd", "adagrad", "ftrl"),
         d->batch, tt_rng_below(rng, 3) == 0 ? ", averaging: on" : "");
-    add(t, "stop: {max_epochs: %d}\nconsistency: %s\n", EPOCHS, d->consistency);
+    add(t, "stop: {max_epochs: %d, max_time: 1000s}\nconsistency: %s\n", EPOCHS, d->consistency);
     add(t, "cluster: {engine: simulated, nodes: %u, retry: %ums}\n", d->nodes, between(rng, 5, 50));
     add(t, "simulation: {cores: %u, network: {latency: %uus, rate: %uMB}}\n", between(rng, 1, 4),
         between(rng, 5, 500), between(rng, 10, 1250));
@@ -240,8 +241,21 @@ remove_entry(const char *path, const struct stat *info, int type, struct FTW *wh
     return remove(path);
 }
 
+static uint64_t seed_now;
+
+static void
+on_alarm(int signal)
+{
+    char line[64];
+    TT_UNUSED(signal);
+    int length =
+        snprintf(line, sizeof line, "seed %llu fails: no end\n", (unsigned long long)seed_now);
+    (void)!write(STDOUT_FILENO, line, (size_t)length);
+    _exit(1);
+}
+
 static int
-run_seed(const char *program, uint64_t seed, const char *base, double *virtual_s)
+run_seed(const char *program, uint64_t seed, const char *trace, double *virtual_s)
 {
     static drawn d;
     static outcome alone, moved;
@@ -250,7 +264,15 @@ run_seed(const char *program, uint64_t seed, const char *base, double *virtual_s
     tt_rng rng;
     tt_rng_init(&rng, seed, TT_RNG_TEST, 5);
     draw_job(&rng, seed, &d);
-    (void)snprintf(directory, sizeof directory, "%.400s/swarm-XXXXXX", base);
+    char *here = getcwd(NULL, 0);
+    if (trace != NULL && here != NULL)
+        add(&d.moving, "  trace: %s%s%s\n", trace[0] != '/' ? here : "",
+            trace[0] != '/' ? "/" : "", trace);
+    free(here);
+    seed_now = seed;
+    (void)alarm(SECONDS_MAX);
+    (void)snprintf(directory, sizeof directory, "%s/swarm-XXXXXX",
+                   access("/dev/shm", W_OK) == 0 ? "/dev/shm" : P_tmpdir);
     if (mkdtemp(directory) == NULL)
         return 0;
     (void)snprintf(job, sizeof job, "%s/job.yaml", directory);
@@ -262,7 +284,7 @@ run_seed(const char *program, uint64_t seed, const char *base, double *virtual_s
     run(files, 2, directory, &moved);
     const char *why = judge(&d, &alone, &moved);
     if (why != NULL)
-        printf("seed %llu fails: %s\nreplay: %s %llu 1\n%s# laid over it\n%s\n",
+        printf("seed %llu fails: %s\nreplay: %s %llu 1 trace.txt\n%s# laid over it\n%s\n",
                (unsigned long long)seed, why, program, (unsigned long long)seed, d.job.bytes,
                d.moving.bytes);
     *virtual_s += moved.result.train_seconds;
@@ -276,17 +298,17 @@ int
 main(int argc, char **argv)
 {
     if (argc < 3) {
-        (void)fprintf(stderr, "usage: swarm FIRST COUNT [DIRECTORY]\n");
+        (void)fprintf(stderr, "usage: swarm FIRST COUNT [TRACE]\n");
         return 2;
     }
     uint64_t first = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10), failed = 0;
-    const char *base = argc > 3 ? argv[3] : access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
     double virtual_s = 0;
     (void)setenv("TRIMTAB_REPOSITORY", "off", 1);
+    (void)signal(SIGALRM, on_alarm);
     tt_clock clock = tt_clock_monotonic();
     uint64_t begin = tt_clock_now(&clock);
     for (uint64_t seed = first; seed < first + count; seed++)
-        failed += !run_seed(argv[0], seed, base, &virtual_s);
+        failed += !run_seed(argv[0], seed, argc > 3 ? argv[3] : NULL, &virtual_s);
     printf("%llu seeds, %llu failed; %.0f s simulated, %.3f s a seed\n", (unsigned long long)count,
            (unsigned long long)failed, virtual_s,
            1e-9 * (double)(tt_clock_now(&clock) - begin) / (double)TT_MAX(count, (uint64_t)1));

@@ -54,6 +54,7 @@ typedef struct tt_sim_options {
     uint64_t seed;              // of faults and of the jitter of networks
     double pause_s;             // one turn of a spinning wait
     double wake_s;              // from a signal to the first step of a fiber that slept
+    FILE *trace;                // one line an event, for people; NULL: none. Borrowed
     double signal_s;            // of whoever wakes a sleeper
 } tt_sim_options;
 
@@ -77,6 +78,9 @@ void tt_sim_owe(tt_sim *sim, double seconds);
 // Works off what is owed and `seconds` more, on `threads` cores at once if they are free; seconds
 // are of one thread, all of them working so long.
 void tt_sim_work(tt_sim *sim, double seconds, uint32_t threads);
+
+// A line of the trace, with the time before it.
+void tt_sim_trace(tt_sim *sim, const char *format, ...) TT_PRINTF(2, 3);
 
 typedef struct tt_sim_counters {
     uint64_t events, switches, fibers;     // acted upon; into fibers; started

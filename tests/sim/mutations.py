@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""Shows that the swarm bites: plants bugs in a copy of the sources, one at a time, and runs seeds until one fails.
+
+    mutations.py [--seeds N] [--only NAME] [SOURCES]
+
+Each bug is what one rule of the protocol (ps/README.md) or of retrying and consistency forbids, planted together with
+the removal of whatever else would hide it. The copy is made and built in a temporary directory; SOURCES are not
+touched. Exit status 1 when a bug survives N seeds (2000), or no longer fits the sources.
+"""
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+MOVES, REQUESTS, CLIENT, ROUNDS = "ps/src/moves.c", "ps/src/requests.c", "ps/src/client.c", "ps/src/rounds.c"
+WORKER, NODE = "job/src/worker.c", "job/src/node.c"
+
+# name: what it is, [(file, text, instead)]
+BUGS = {
+    "push_after_seal": ("a sealed partition goes on applying pushes", [
+        (REQUESTS, "    case TTI_SERVING:\n        apply_here(", "    case TTI_SERVING:\n    case TTI_SEALED:\n        apply_here("),
+        (REQUESTS, "    case TTI_SEALED:\n    case TTI_ABSENT:\n    case TTI_RETIRED:\n        tti_server_answer_moved(server, slot, frame);\n        break;\n    }\n}\n",
+         "    case TTI_ABSENT:\n    case TTI_RETIRED:\n        tti_server_answer_moved(server, slot, frame);\n        break;\n    }\n}\n"),
+    ]),
+    "records_stay": ("sequence records do not travel in the sealed header", [
+        (MOVES, "    memcpy(slot->sequence, seal.sequence, sizeof slot->sequence);\n", ""),
+    ]),
+    "steps_stay": ("the optimiser's step count does not travel in the sealed header", [
+        (MOVES, "    slot->partition->steps = seal.steps;\n", ""),
+    ]),
+    "before_header": ("requests are served before the sealed header is in", [
+        (MOVES, "    if (!slot->arrival.header_in) {\n        tti_server_hold(slot, frame, payload, 0);\n        return;\n    }\n", ""),
+    ]),
+    "carry_of_any_seal": ("originals of another move's seal are carried and installed", [
+        (MOVES, "(frame->flags & TT_FRAME_CARRY) != 0 && frame->extra == slot->moved_at", "(frame->flags & TT_FRAME_CARRY) != 0"),
+        (CLIENT, "    if (route->carry_of != frame->extra)\n        route->carry_of = 0; // originals of another seal are worth nothing there (rule 4)\n", ""),
+    ]),
+    "unnamed_refusal": ("a refusal does not say what it refuses", [
+        (CLIENT, "frame->clock != (uint32_t)mine ||\n        frame->sequence != sequence || frame", "frame"),
+    ]),
+    "push_in_part": ("a push is applied to the keys that are here already", [
+        (MOVES, "    if (missing > 0) {\n        if (!slot->fetched", "    if (missing > 0 && frame->kind == TT_FRAME_PULL) {\n        if (!slot->fetched"),
+    ]),
+    "pull_in_part": ("a pull is answered before all its keys are here", [
+        (MOVES, "    if (missing > 0) {\n        if (!slot->fetched", "    if (missing > 0 && frame->kind == TT_FRAME_PUSH) {\n        if (!slot->fetched"),
+    ]),
+    "installed_twice": ("an original that comes again replaces what was updated since", [
+        (MOVES, "    if (slot->arrival.present != NULL && is_here(slot, key))\n        return;\n", ""),
+    ]),
+    "freed_when_sent": ("the old owner frees a partition when it has sent everything", [
+        (MOVES, "    while (drain_piece(server, slot) && slot->drains)\n        ; // as many pieces as the partition has\n",
+         "    while (drain_piece(server, slot) && slot->drains)\n        ;\n    tt_frame done = move_frame(server, slot, TT_FRAME_COMPLETE);\n"
+         "    if (slot->departure.drained)\n        tti_server_handle_complete(server, slot, &done);\n"),
+    ]),
+    "complete_too_soon": ("the new owner says complete with its header alone", [
+        (MOVES, "    if (slot->state != TTI_ARRIVING || !slot->arrival.header_in ||\n        slot->arrival.installed < slot->arrival.key_count)\n",
+         "    if (slot->state != TTI_ARRIVING || !slot->arrival.header_in)\n"),
+    ]),
+    "applied_twice": ("a push that was applied is applied again when it is asked again", [
+        (REQUESTS, "    if (frame->sequence <= slot->sequence[frame->sender]) {\n        count(&server->counters.duplicates, 1);\n        tti_server_ack(server, slot, frame);\n        return;\n    }\n    if (server->table->consistency == TT_PS_BSP && frame->clock > slot->round)",
+         "    if (server->table->consistency == TT_PS_BSP && frame->clock > slot->round)"),
+    ]),
+    "never_again": ("nobody sends again what had no answer", [
+        (CLIENT, "        if (request->state != REQUEST_SENT || client->now_ns - request->sent_ns < retry_ns)\n", "        if (retry_ns > 0)\n"),
+    ]),
+    "old_answers": ("answers to an earlier pull are taken for this one's", [
+        (CLIENT, "        frame->sequence != client->operation_number || frame->count", "        frame->count"),
+    ]),
+    "order_of_arrival": ("slices of a round are summed as they come", [
+        (ROUNDS, "&round->slice[slice]", "&round->slice[round->arrived]"),
+    ]),
+    "seal_in_a_round": ("a partition leaves in the middle of a round", [
+        ("ps/src/server.c", "        if (slot->round < view->effective_round)\n", "        if (slot->round + 1 < view->effective_round)\n"),
+    ]),
+    "batches_kept": ("a worker keeps slices it prepared when they are dealt out anew", [
+        (NODE, "            tti_worker_rewind(node, newest->view->effective_round);\n", "            ;\n"),
+    ]),
+    "rows_forgotten": ("a worker that becomes a server forgets the rows it had taken", [
+        (WORKER, "        leave_to_others(node);\n", "        tt_ledger_release(node->rt->ledger, node->index);\n"),
+    ]),
+}
+
+
+def command(arguments, **options):
+    return subprocess.run(arguments, capture_output=True, text=True, check=False, **options)
+
+
+def copy_of(sources, target):
+    files = command(["git", "-C", sources, "ls-files", "-z"]).stdout.split("\0")
+    for name in filter(None, files):
+        where = os.path.join(target, name)
+        os.makedirs(os.path.dirname(where), exist_ok=True)
+        shutil.copy2(os.path.join(sources, name), where)
+
+
+def build(tree):
+    done = command(["cmake", "--build", os.path.join(tree, "build"), "--target", "swarm", "-j2"])
+    if done.returncode != 0:
+        sys.exit(f"it does not build:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+
+
+def first_failure(tree, seeds, chunk=50):
+    """The chunk of seeds in which one fails, and how; None when all pass."""
+    swarm = os.path.join(tree, "build", "test-bin", "swarm")
+    for first in range(1, seeds + 1, chunk):
+        try:
+            done = command([swarm, str(first), str(min(chunk, seeds + 1 - first))], timeout=600)
+        except subprocess.TimeoutExpired:
+            return f"seeds {first}..{first + chunk - 1}: no end"
+        if done.returncode != 0:
+            lines = [line for line in done.stdout.splitlines() if " fails: " in line]
+            return lines[0] if lines else f"seeds {first}..{first + chunk - 1}: exit status {done.returncode}"
+    return None
+
+
+def plant(tree, changes):
+    """Returns what undoes it; exits when a change does not fit."""
+    before = {}
+    for name, text, instead in changes:
+        path = os.path.join(tree, name)
+        with open(path, encoding="utf-8") as file:
+            source = file.read()
+        before.setdefault(path, source)
+        if source.count(text) != 1:
+            for undone, kept in before.items():
+                with open(undone, "w", encoding="utf-8") as file:
+                    file.write(kept)
+            return None
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(source.replace(text, instead))
+    return before
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--seeds", type=int, default=2000)
+    parser.add_argument("--only", choices=sorted(BUGS))
+    parser.add_argument("sources", nargs="?", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+    options = parser.parse_args()
+    survived = 0
+    with tempfile.TemporaryDirectory(prefix="trimtab-mutations-") as tree:
+        copy_of(os.path.abspath(options.sources), tree)
+        done = command(["cmake", "-S", tree, "-B", os.path.join(tree, "build"), "-DCMAKE_BUILD_TYPE=RelWithDebInfo"])
+        if done.returncode != 0:
+            sys.exit(done.stderr)
+        build(tree)
+        if options.only is None:
+            found = first_failure(tree, 100)
+            print(f"{'nothing planted':20} {found or '100 seeds pass'}", flush=True)
+            survived += found is not None
+        for name, (what, changes) in BUGS.items():
+            if options.only not in (None, name):
+                continue
+            before = plant(tree, changes)
+            if before is None:
+                print(f"{name:20} does not fit the sources any more: {what}", flush=True)
+                survived += 1
+                continue
+            began = time.monotonic()
+            build(tree)
+            found = first_failure(tree, options.seeds)
+            survived += found is None
+            print(f"{name:20} {found or f'SURVIVES {options.seeds} seeds'}   ({what}; {time.monotonic() - began:.0f} s)", flush=True)
+            for path, source in before.items():
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(source)
+    print(f"{len(BUGS) if options.only is None else 1} bugs planted, {survived} survived")
+    return survived > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
