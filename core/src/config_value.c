@@ -15,8 +15,9 @@ static const unit byte_units[] = {
     {"TiB", 0x1p40}, {"K", 1024}, {"M", 0x1p20}, {"G", 0x1p30},   {"kB", 1e3},
     {"KB", 1e3},     {"MB", 1e6}, {"GB", 1e9},   {"TB", 1e12},
 };
+// Parts of a second are divided by, which rounds once: 50us is 5e-05 and nothing near it.
 static const unit time_units[] = {
-    {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1},
+    {"ns", -1e9}, {"us", -1e6}, {"ms", -1e3}, {"s", 1},
     {"min", 60},  {"m", 60},    {"h", 3600},  {"d", 86400},
 };
 
@@ -116,7 +117,8 @@ parse_duration(const char *text, double *out)
             i++;
         if (i == TT_COUNT_OF(time_units))
             return 0;
-        total += part * time_units[i].factor;
+        double factor = time_units[i].factor;
+        total += factor < 0 ? part / -factor : part * factor;
         rest = skip_spaces(rest + length);
         if (*rest == '\0') {
             *out = total;

@@ -4,7 +4,7 @@
 #include <jansson.h>
 #include <string.h>
 
-static const char duration_pattern[] = "^([0-9.]+ *(ms|s|m|h|d)? *)+$";
+static const char duration_pattern[] = "^([0-9.]+([eE][-+]?[0-9]+)? *(ns|us|ms|s|min|m|h|d)? *)+$";
 static const char bytes_pattern[] = "^[0-9.]+ *([kKMGT]i?B|B|bytes)?$";
 
 // {"type": [name, "null"]}: null takes a key of an earlier file back.

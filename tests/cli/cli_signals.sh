@@ -38,10 +38,10 @@ for signal in INT TERM; do
     check "SIG$signal: the code is 130, not $code" [ $code -eq 130 ]
     check "SIG$signal: one JSON object" "$tools/json_shape" status:string stop_reason:string loss:number epochs:number setting.servers:int <out
     check "SIG$signal: it says so" says '"stop_reason": "interrupted"' out
-    for file in model.safetensors setting.yaml run.db job.yaml checkpoints/*.ttck; do
+    for file in model.safetensors setting.yaml run.db job.yaml checkpoints/*.ttck; do # and the lock, which is empty
         check "SIG$signal: $file is there" [ -s "$(echo "$run"/$file)" ]
     done
-    check "SIG$signal: nothing else is" [ "$(find "$run" -type f | wc -l)" -eq 5 ]
+    check "SIG$signal: nothing else is" [ "$(find "$run" -type f | wc -l)" -eq 6 ]
     ends 0 "$trimtab" report "$run"
     check "SIG$signal: the report says interrupted" says '^stopped: interrupted; loss 0\.' out
 done

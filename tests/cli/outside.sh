@@ -45,7 +45,8 @@ ends() {
     timeout 120 "$@" >out 2>err </dev/null || code=$?
     [ $code -eq "$expected" ] || {
         fault "$* ends with $code, expected $expected"
-        head -5 err
+        head -n 5 err
+        [ "$(wc -l <err)" -le 5 ] || tail -n 3 err # what it died of comes last
     }
 }
 says() { grep -qE -- "$1" "$2"; }     # says PATTERN FILE
