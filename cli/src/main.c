@@ -66,6 +66,16 @@ const tti_command tti_commands[] = {
      "\n"
      "example: trimtab init a9a.xz --test a9a.t.xz -o adult.yaml && trimtab run adult.yaml\n",
      tti_cli_init},
+    {"bench", "measure this machine",
+     "usage: trimtab bench calibrate [FILE]\n"
+     "\n"
+     "calibrate  measures what gradients, messages and waits cost on this machine, in some\n"
+     "           seconds, and writes it as a job file for simulated hosts, to FILE or to standard\n"
+     "           output (docs/simulation.md). What else the machine does meanwhile hardly\n"
+     "           matters: the least of several measurements counts.\n"
+     "\n"
+     "example: trimtab bench calibrate machine.yaml\n",
+     tti_cli_bench},
     {"schema", "print the JSON Schema of job files, for editors",
      "usage: trimtab schema\n"
      "\n"

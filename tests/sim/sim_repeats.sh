@@ -75,6 +75,18 @@ ends 0 "$trimtab" run job.yaml --runs resumed --set stop.max_epochs=3
 ends 0 "$trimtab" run --resume resumed/* --set stop.max_epochs=6 --json
 check 'it goes on where it was' less 5.9 "$(number epochs out)"
 
+# ---- constants of this machine
+ends 0 "$trimtab" bench calibrate machine.yaml
+for key in example nonzero cell prepare key value apply bf16 message chunk byte helper serial pause wake signal; do
+    check "no $key is measured" says "^    $key: " machine.yaml
+done
+check 'a gradient costs nothing' silent 'nonzero:.*: 0ns' machine.yaml
+check 'a message costs nothing' silent 'message: 0ns' machine.yaml
+ends 0 "$trimtab" run job.yaml machine.yaml --runs measured
+ends 2 "$trimtab" bench calibrate nowhere/machine.yaml
+ends 2 "$trimtab" bench
+ends 2 "$trimtab" bench calibrate a b
+
 # ---- what cannot be simulated
 ends 2 "$trimtab" run job.yaml --set cluster.driver=in_place
 check 'in place is refused' says 'simulated hosts have no memory in common; set cluster.driver: messages' err

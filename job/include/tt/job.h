@@ -35,6 +35,9 @@ tt_status tt_job_plan_text(tt_job *job, FILE *out);
 tt_status tt_job_plan_json(tt_job *job, FILE *out);
 // The JSON Schema (draft 2020-12) of whole job files. errors TT_IO
 tt_status tt_job_schema_json(FILE *out);
+// Measures for some seconds what the code of a job costs on this machine, and writes it as a job
+// file for cluster.engine: simulated (docs/simulation.md). errors TT_NOMEM, TT_IO
+TT_NODISCARD tt_status tt_job_calibrate(FILE *out, tt_error *err);
 
 typedef struct tt_job_run_options {
     const char *runs_dir; // NULL: the job's own (run.dir, ./runs)

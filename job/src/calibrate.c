@@ -1,0 +1,87 @@
+// The constants of a simulated host, measured on this machine and written as a job file to lay over
+// others.
+#include "calibrate.h"
+#include <math.h>
+
+enum { MEASUREMENTS = 9 };
+static const double MEASUREMENT_S = 4e-3;
+
+static double
+seconds_of(void (*body)(void *self), void *self, uint64_t calls)
+{
+    tt_clock clock = tt_clock_monotonic();
+    uint64_t begin = tt_clock_now(&clock);
+    for (uint64_t i = 0; i < calls; i++)
+        body(self);
+    return 1e-9 * (double)(tt_clock_now(&clock) - begin);
+}
+
+double
+tti_calibrate_call_s(void (*body)(void *self), void *self)
+{
+    uint64_t calls = 1;
+    double seconds = seconds_of(body, self, calls), least = INFINITY;
+    while (seconds < MEASUREMENT_S && calls < (uint64_t)1 << 40) {
+        calls *= seconds < MEASUREMENT_S / 8 ? 8 : 2;
+        seconds = seconds_of(body, self, calls);
+    }
+    for (int i = 0; i < MEASUREMENTS; i++)
+        least = fmin(least, seconds_of(body, self, calls) / (double)calls);
+    return least;
+}
+
+// Nanoseconds with what digits they deserve; a difference of measurements may come out below 0.
+static void
+put(FILE *out, const char *key, double seconds, const char *what)
+{
+    char value[32];
+    (void)snprintf(value, sizeof value, "%.3gns", fmax(1e9 * seconds, 0));
+    (void)fprintf(out, "    %s: %-12s # %s\n", key, value, what);
+}
+
+static void
+put_kernels(FILE *out, const char *key, const double seconds[3], const char *what)
+{
+    (void)fprintf(out, "    %s: {portable: %.3gns, avx2: %.3gns, avx512: %.3gns} # %s\n", key,
+                  1e9 * seconds[0], 1e9 * seconds[1], 1e9 * seconds[2], what);
+}
+
+tt_status
+tt_job_calibrate(FILE *out, tt_error *err)
+{
+    tti_simulation_spec s = {0};
+    TT_TRY(tti_calibrate_compute(&s, err));
+    TT_TRY(tti_calibrate_messages(&s, err));
+    int cores = tt_thread_processor_count();
+    (void)fprintf(out,
+                  "# What the code of a job costs on this machine, measured by trimtab %s "
+                  "(docs/simulation.md).\n"
+                  "# To be laid over a job file: trimtab run job.yaml this.yaml\n"
+                  "cluster: {engine: simulated}\n"
+                  "simulation:\n"
+                  "  cores: %d\n"
+                  "  costs:\n",
+                  tt_job_version(), cores);
+    put(out, "example", s.example, "gradient: an example");
+    put_kernels(out, "nonzero", s.nonzero, "a stored value of sparse data");
+    put_kernels(out, "cell", s.cell, "a value of dense data and a class");
+    put(out, "prepare", s.prepare, "putting a batch together: a stored value");
+    put(out, "key", s.key, "looking up a row");
+    put(out, "value", s.value, "reading or writing a parameter");
+    put(out, "apply", s.apply, "the optimizer (sgd) on a parameter");
+    put(out, "bf16", s.bf16, "a parameter to bf16 or back");
+    put(out, "message", s.message, "sending or receiving a message");
+    put(out, "chunk", s.chunk, "each chunk of it");
+    put(out, "byte", s.byte, "each byte of it");
+    put(out, "helper", s.helper, "one more compute thread in a gradient");
+    (void)fprintf(out,
+                  "    serial: %.0f%%        # of a gradient that more threads leave as it is\n",
+                  100 * fmin(fmax(s.serial, 0), 1));
+    put(out, "pause", s.pause, "one pause of a spinning wait");
+    put(out, "wake", s.wake, "from a message to the first step of a node that slept");
+    put(out, "signal", s.signal, "waking a node that sleeps");
+    if (fflush(out) != 0)
+        return tt_error_set(err, TT_IO, NULL, "free some space (df -h)",
+                            "cannot write the constants");
+    return TT_OK;
+}

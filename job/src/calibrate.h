@@ -1,0 +1,17 @@
+// Measuring what the code of a job costs on this machine: the constants of docs/simulation.md.
+#ifndef TTI_CALIBRATE_H
+#define TTI_CALIBRATE_H
+
+#include "job_internal.h"
+
+// Seconds of one call of body(self), the least of several measurements of a few milliseconds each:
+// whatever else the machine does only makes a call slower.
+double tti_calibrate_call_s(void (*body)(void *self), void *self);
+
+// Each fills its part of *out, seconds. errors TT_NOMEM
+// calibrate_compute.c: gradients, batches, threads
+TT_NODISCARD tt_status tti_calibrate_compute(tti_simulation_spec *out, tt_error *err);
+// calibrate_messages.c: servers, frames, waits
+TT_NODISCARD tt_status tti_calibrate_messages(tti_simulation_spec *out, tt_error *err);
+
+#endif
