@@ -5,6 +5,7 @@
 //     bsp, and one worker under asp or ssp   the same model, to the last bit
 //     many workers under asp or ssp          every example once an epoch, a loss not much worse
 //     all                                    the script's steps are taken, nobody waits for ever
+//     every other of the first               also when it is stopped at any moment and resumed
 //
 // Prints the seeds that fail, each as a command that replays it, and the job it drew. Exit status 1
 // when one did. TRACE: a file for every message of the last job. It ends at a seed that takes a
@@ -179,11 +180,10 @@ read_model(outcome *out)
 }
 
 static void
-run(const char *const *files, size_t count, const char *runs_dir, outcome *out)
+run(const tt_job_source source, const char *runs_dir, const char *resume, outcome *out)
 {
     *out = (outcome){0};
-    const tt_job_source source = {.files = files, .file_count = count};
-    const tt_job_run_options options = {.runs_dir = runs_dir};
+    const tt_job_run_options options = {.runs_dir = runs_dir, .resume = resume};
     tt_job *job;
     out->status = tt_job_open(&source, stderr, &job, &out->err);
     if (out->status != TT_OK)
@@ -232,6 +232,45 @@ judge(const drawn *d, const outcome *alone, const outcome *moved)
     return NULL;
 }
 
+// The moving job once more, stopped at a random moment, with checkpoints before; then resumed.
+static const char *
+stop_and_resume(tt_rng *rng, const char *const *files, const char *directory, const outcome *whole)
+{
+    static outcome stopped, resumed;
+    static char why[700];
+    char end[64], every[64], run_dir[600];
+    double seconds = whole->result.train_seconds;
+    (void)snprintf(end, sizeof end, "stop.max_time=%.6fs", seconds * tt_rng_uniform(rng) + 1e-4);
+    (void)snprintf(every, sizeof every, "checkpoint.every=%.6fs",
+                   seconds * (0.02 + 0.2 * tt_rng_uniform(rng)));
+    const char *const first[] = {end, every, "checkpoint.keep=1"};
+    const char *const then[] = {"stop.max_time=1000s"};
+    run((tt_job_source){.files = files, .file_count = 2, .overrides = first, .override_count = 3},
+        directory, NULL, &stopped);
+    free(stopped.model);
+    (void)snprintf(run_dir, sizeof run_dir, "%s", stopped.result.run_dir);
+    char job[640];
+    (void)snprintf(job, sizeof job, "%s/job.yaml", run_dir);
+    const char *const again[] = {job};
+    if (stopped.status == TT_OK)
+        run(
+            (tt_job_source){
+                .files = again, .file_count = 1, .overrides = then, .override_count = 1},
+            directory, run_dir, &resumed);
+    const char *what = NULL;
+    if (stopped.status != TT_OK || resumed.status != TT_OK)
+        what = stopped.status != TT_OK ? stopped.err.what : resumed.err.what;
+    else if (resumed.bytes != whole->bytes ||
+             memcmp(resumed.model, whole->model, whole->bytes) != 0)
+        what = "another model";
+    free(resumed.model);
+    resumed.model = NULL;
+    if (what == NULL)
+        return NULL;
+    (void)snprintf(why, sizeof why, "stopped (%s, %s) and resumed: %.500s", end, every, what);
+    return why;
+}
+
 static int
 remove_entry(const char *path, const struct stat *info, int type, struct FTW *where)
 {
@@ -266,8 +305,8 @@ run_seed(const char *program, uint64_t seed, const char *trace, double *virtual_
     draw_job(&rng, seed, &d);
     char *here = getcwd(NULL, 0);
     if (trace != NULL && here != NULL)
-        add(&d.moving, "  trace: %s%s%s\n", trace[0] != '/' ? here : "",
-            trace[0] != '/' ? "/" : "", trace);
+        add(&d.moving, "  trace: %s%s%s\n", trace[0] != '/' ? here : "", trace[0] != '/' ? "/" : "",
+            trace);
     free(here);
     seed_now = seed;
     (void)alarm(SECONDS_MAX);
@@ -280,9 +319,11 @@ run_seed(const char *program, uint64_t seed, const char *trace, double *virtual_
     const char *files[] = {job, moving};
     int written = write_file(job, &d.job) && write_file(moving, &d.moving);
     TT_ASSERT(written);
-    run(files, 1, directory, &alone);
-    run(files, 2, directory, &moved);
+    run((tt_job_source){.files = files, .file_count = 1}, directory, NULL, &alone);
+    run((tt_job_source){.files = files, .file_count = 2}, directory, NULL, &moved);
     const char *why = judge(&d, &alone, &moved);
+    if (why == NULL && d.check == SAME_MODEL && tt_rng_below(&rng, 2))
+        why = stop_and_resume(&rng, files, directory, &moved);
     if (why != NULL)
         printf("seed %llu fails: %s\nreplay: %s %llu 1 trace.txt\n%s# laid over it\n%s\n",
                (unsigned long long)seed, why, program, (unsigned long long)seed, d.job.bytes,
