@@ -111,6 +111,8 @@ must_rest(const tti_node *node)
     return hold != UINT32_MAX && tti_worker_next_round(node) >= hold;
 }
 
+// A worker may sleep from one call to rest to the next: it rests for the call that it has seen and
+// judged by, and the master counts it for no other.
 void
 tti_node_rest(tti_node *node)
 {
@@ -118,16 +120,21 @@ tti_node_rest(tti_node *node)
     if (!must_rest(node))
         return;
     uint64_t begin = tt_clock_now(&rt->clock);
-    tt_store_release(&node->paused, 1); // acquired in tti_runtime_pause
-    tt_event_signal(&rt->bell);
-    while (must_rest(node) && !tti_stopping(rt)) {
+    while (!tti_stopping(rt)) {
+        uint32_t call = tt_load_acquire(&rt->rest_call); // released in tti_runtime_call_to_rest
         uint32_t seen = tt_event_read(&rt->resume);
+        if (!must_rest(node))
+            break;
+        if (tt_load_relaxed(&node->resting) != call) {
+            tt_store_release(&node->resting, call); // acquired in at_rest
+            tt_event_signal(&rt->bell);
+        }
         if (node->server != NULL)
             tti_node_serve(node, 1000000);
         else if (must_rest(node))
             (void)tt_event_wait(&rt->resume, seen, 0, 10000000);
     }
-    tt_store_release(&node->paused, 0);
+    tt_store_release(&node->resting, 0u);
     node->paused_ns += tt_clock_now(&rt->clock) - begin;
 }
 

@@ -283,8 +283,8 @@ at_rest(const tti_runtime *rt, const tti_node *node)
         return !rt->newest->view->is_worker[node->index];
     // One that has finished comes to rest, too: it may still be given rows that another left
     // behind.
-    return tt_load_acquire(&node->paused) || // released in tti_node_rest
-           tt_load_acquire(&node->left);     // released in tti_node_main
+    return tt_load_acquire(&node->resting) == rt->rest_call || // released in tti_node_rest
+           tt_load_acquire(&node->left);                       // released in tti_node_main
 }
 
 static int
@@ -294,6 +294,15 @@ all_at_rest(const tti_runtime *rt)
         if (!at_rest(rt, &rt->nodes[n]))
             return 0;
     return 1;
+}
+
+// After what makes workers rest was stored: whoever sees the call sees that, too.
+void
+tti_runtime_call_to_rest(tti_runtime *rt)
+{
+    uint32_t call = rt->rest_call + 1;
+    tt_store_release(&rt->rest_call, call != 0 ? call : 1u); // acquired in tti_node_rest
+    tti_runtime_wake_all(rt);
 }
 
 int
@@ -314,9 +323,9 @@ tti_runtime_await_rest(tti_runtime *rt)
 int
 tti_runtime_pause(tti_runtime *rt)
 {
-    tt_store_release(&rt->pause, 1); // acquired in tti_node_rest
+    tt_store_release(&rt->pause, 1); // acquired in must_rest
     tt_store_release(&rt->interrupt, 1);
-    tti_runtime_wake_all(rt);
+    tti_runtime_call_to_rest(rt);
     if (tti_runtime_await_rest(rt))
         return 1;
     tti_runtime_resume(rt); // go on without

@@ -92,7 +92,7 @@ typedef struct tti_node {
     uint32_t clock;                  // SSP: iterations done
     int clock_ended;                 // SSP: nobody waits for it any more
     uint64_t boundary_ns, paused_ns; // of the cycle under way
-    int paused;                      // release; acquired by the master
+    uint32_t resting;                // for which call to rest, 0: for none; release
     int finished;                    // worker has reached a limit; release
     int left;                        // the thread has ended its work; release
     uint32_t clock_seen;             // copies for the master, relaxed
@@ -130,6 +130,7 @@ typedef struct tti_runtime {
     // (seq)
     uint32_t gate;
     uint32_t hold_round;           // BSP: workers rest before they begin it; release
+    uint32_t rest_call;            // number of the pause or hold asked for; after it; release
     uint64_t retry_ns;             // a request without an answer for so long is sent again
     uint64_t start_ns, elapsed_ns; // elapsed: on the job's clock when it starts
     // rows that were prepared by nodes which then became servers, to be trained by others
@@ -173,6 +174,8 @@ TT_NODISCARD tt_status tti_runtime_publish(tti_runtime *rt,
 // Frees generations that no node uses any more.
 void tti_runtime_collect(tti_runtime *rt);
 void tti_runtime_wake_all(tti_runtime *rt);
+// Of the workers, which is to be awaited; what makes them rest is said before.
+void tti_runtime_call_to_rest(tti_runtime *rt);
 // Every worker at rest; true when so within the time.
 int tti_runtime_pause(tti_runtime *rt);
 // True when they all are within the time.

@@ -35,7 +35,7 @@ tti_runtime_hold(tti_runtime *rt)
     if (!is_bsp(rt))
         return tti_runtime_pause(rt);
     hold_at_next_round(rt);
-    tti_runtime_wake_all(rt);
+    tti_runtime_call_to_rest(rt);
     if (tti_runtime_await_rest(rt))
         return 1;
     tti_runtime_go_on(rt);
