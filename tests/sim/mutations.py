@@ -34,10 +34,6 @@ BUGS = {
     "before_header": ("requests are served before the sealed header is in", [
         (MOVES, "    if (!slot->arrival.header_in) {\n        tti_server_hold(slot, frame, payload, 0);\n        return;\n    }\n", ""),
     ]),
-    "carry_of_any_seal": ("originals of another move's seal are carried and installed", [
-        (MOVES, "(frame->flags & TT_FRAME_CARRY) != 0 && frame->extra == slot->moved_at", "(frame->flags & TT_FRAME_CARRY) != 0"),
-        (CLIENT, "    if (route->carry_of != frame->extra)\n        route->carry_of = 0; // originals of another seal are worth nothing there (rule 4)\n", ""),
-    ]),
     "unnamed_refusal": ("a refusal does not say what it refuses", [
         (CLIENT, "frame->clock != (uint32_t)mine ||\n        frame->sequence != sequence || frame", "frame"),
     ]),
