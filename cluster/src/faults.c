@@ -94,15 +94,15 @@ tti_faults_draw(tt_sim *sim, tt_rng *rng, uint32_t from, uint32_t to)
             continue;
         if (fault->kind != TT_SIM_CUT_OFF && tt_rng_uniform(rng) >= fault->share)
             continue;
-        if (fault->kind == TT_SIM_DROP || fault->kind == TT_SIM_CUT_OFF)
+        if (fault->kind == TT_SIM_DROP || fault->kind == TT_SIM_CUT_OFF) {
             fate.dropped = 1;
-        else if (fault->kind == TT_SIM_DUPLICATE)
+        } else if (fault->kind == TT_SIM_DUPLICATE) {
             fate.duplicated = 1;
-        else
-            fate.delay_s += exponential(rng, fault->seconds);
-        fate.overtaken |= fault->kind == TT_SIM_REORDER;
-        if (fault->kind == TT_SIM_DUPLICATE)
             fate.duplicate_s = exponential(rng, fault->seconds);
+        } else {
+            fate.delay_s += exponential(rng, fault->seconds);
+            fate.overtaken |= fault->kind == TT_SIM_REORDER;
+        }
     }
     return fate;
 }

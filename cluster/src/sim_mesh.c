@@ -1,15 +1,14 @@
 // The simulated network: a mesh whose frames take time on the sender's card, through the switch and
 // on the receiver's card, and cost both processors.
 //
-// A message of n bytes in chunks: its first chunk is stored and forwarded, the others stream behind
-// it, so it arrives
+// A message of n bytes leaves when its sender's card is free and takes that card for n / rate. Its
+// first chunk is stored and forwarded, the others stream behind it:
 //
-//     sent = max(now, card of the sender free) ; leaves the sender's card at sent + n / rate
-//     first = sent + min(n, chunk) / rate + latency
-//     arrived = max(first, card of the receiver free) + n / rate - min(n, chunk) / rate ...
+//     there = leaves + min(n, chunk) / rate + latency
+//     arrives = max(there, receiver's card is free) + n / rate
 //
-// and both cards are taken for n / rate. The switch, where it carries less than all cards together,
-// is one more queue.
+// and the receiver's card is taken for that n / rate. The switch, where it carries less than all
+// cards together, is one more queue before the latency.
 #include "sim.h"
 #include <math.h>
 #include <string.h>
@@ -48,7 +47,7 @@ typedef struct sim_mesh {
     tt_sim_network network;
     uint32_t node_count;
     sim_end *ends;
-    sim_card *cards; // of hosts; the last one is nowhere's
+    sim_card *cards; // of hosts
     uint64_t switch_free_ns;
     uint64_t *last_arrival_ns; // [from * node_count + to]: a pair's order is kept
     uint64_t under_way;
@@ -271,11 +270,7 @@ flush(tt_mesh *self, uint32_t node)
 }
 
 static uint32_t
-receive(tt_mesh *self,
-        uint32_t node,
-        uint32_t limit,
-        void (*handle)(void *self, const tt_frame *frame, const uint8_t *payload),
-        void *handler)
+receive(tt_mesh *self, uint32_t node, uint32_t limit, tt_mesh_handler *handle, void *handler)
 {
     sim_mesh *mesh = (sim_mesh *)self;
     sim_end *end = &mesh->ends[node];

@@ -7,7 +7,7 @@ enum { FAULTS_MAX = 10000 };
 typedef struct fault_spec {
     int kind;
     double share, seconds, factor, at, lasts;
-    int64_t from, to, host;
+    int64_t from, to;
 } fault_spec;
 
 #define AT(field) offsetof(fault_spec, field)
@@ -81,7 +81,7 @@ read_fault(tt_job *job, const tt_config_node *node, tt_sim_fault *out)
     if (tt_config_read_at(job->config, node, keys, TT_COUNT_OF(keys), &f) != TT_OK)
         return;
     tt_sim_fault_kind kind = kind_of[f.kind];
-    int64_t hosts = job->spec.simulation.hosts > 0 ? job->spec.simulation.hosts : job->node_count;
+    int64_t hosts = tti_job_simulated_hosts(job);
     if (f.from >= hosts || f.to >= hosts)
         tt_config_complain(job->config, node, "hosts are counted from 0",
                            "there is no host %lld: there are %lld", (long long)TT_MAX(f.from, f.to),

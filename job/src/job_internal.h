@@ -119,6 +119,8 @@ extern const char *const tti_consistency_names[],
                                                                       *const tti_format_names[];
 // job_space.c: the search space of this job; complains in the configuration.
 tt_status tti_job_space(tt_job *job, tt_error *err);
+// simulated.c: hosts of a simulated job.
+uint32_t tti_job_simulated_hosts(const tt_job *job);
 // job_faults.c: what goes wrong on simulated hosts; complains in the configuration.
 tt_status tti_job_faults(tt_job *job, tt_error *err);
 // job_data.c

@@ -168,6 +168,21 @@ print_warm(const tt_job *job, FILE *out)
                       warm->runs[i].differs[0] != '\0' ? warm->runs[i].differs : "same job");
 }
 
+static void
+print_cluster(const tt_job *job, FILE *out)
+{
+    const tti_spec *spec = &job->spec;
+    (void)fprintf(out, "cluster       %u nodes ", job->node_count);
+    if (spec->engine == TTI_ENGINE_SIMULATED)
+        (void)fprintf(out, "on %u simulated hosts of %g cores", tti_job_simulated_hosts(job),
+                      spec->simulation.cores);
+    else
+        (void)fprintf(out, "as threads on this machine (%d processors)",
+                      tt_thread_processor_count());
+    (void)fprintf(out, ", driver %s, %s\n", tti_driver_names[spec->driver],
+                  tti_consistency_names[spec->consistency]);
+}
+
 tt_status
 tt_job_plan_text(tt_job *job, FILE *out)
 {
@@ -188,10 +203,7 @@ tt_job_plan_text(tt_job *job, FILE *out)
                   tti_optimizer_names[spec->optimizer], spec->learning_rate,
                   (long long)spec->batch_size, spec->consistency == TT_PS_BSP ? "round" : "push",
                   spec->averaging ? ", averaged iterates" : "");
-    (void)fprintf(
-        out, "cluster       %u nodes as threads on this machine (%d processors), driver %s, %s\n",
-        job->node_count, tt_thread_processor_count(), tti_driver_names[spec->driver],
-        tti_consistency_names[spec->consistency]);
+    print_cluster(job, out);
     print_end(job, out);
     print_warm(job, out);
     print_space(job, out);

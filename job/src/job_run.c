@@ -264,20 +264,30 @@ say_resumed(tti_training *tr, const tti_resume *resume)
             "the search space or the way to tune is another one now: the tuner begins anew");
 }
 
-// Trains once; result and model are filled as far as it got.
+// One training; result and model are filled as far as it got.
+typedef struct training_call {
+    tt_job *job;
+    const tt_job_run_options *options;
+    int tuned;
+    tt_store *store;
+    const tti_resume *resume;
+    tt_job_result *result;
+    tt_error *err;
+    tt_status status;
+} training_call;
+
 static tt_status
-train_here(tt_job *job,
-           const tt_job_run_options *options,
-           int tuned,
-           tt_store *store,
-           const tti_resume *resume,
-           tt_job_result *result,
-           tt_error *err)
+train_here(const training_call *call)
 {
+    tt_job_result *result = call->result;
+    tt_store *store = call->store;
+    const tti_resume *resume = call->resume;
+    tt_error *err = call->err;
     tti_training *tr = tt_mem_zalloc(1, sizeof *tr);
     if (tr == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory to train");
-    tt_status status = tti_training_open(tr, job, options, tuned, store, resume, err);
+    tt_status status =
+        tti_training_open(tr, call->job, call->options, call->tuned, store, resume, err);
     tr->identity = result;
     if (status == TT_OK && store != NULL)
         status = tti_training_enable_checkpoints(tr, err);
@@ -304,44 +314,19 @@ train_here(tt_job *job,
     return status;
 }
 
-typedef struct training_call {
-    tt_job *job;
-    const tt_job_run_options *options;
-    int tuned;
-    tt_store *store;
-    const tti_resume *resume;
-    tt_job_result *result;
-    tt_error *err;
-    tt_status status;
-} training_call;
-
 static void
 train_as_called(void *self)
 {
-    training_call *c = self;
-    c->status = train_here(c->job, c->options, c->tuned, c->store, c->resume, c->result, c->err);
+    training_call *call = self;
+    call->status = train_here(call);
 }
 
 static tt_status
-train(tt_job *job,
-      const tt_job_run_options *options,
-      int tuned,
-      tt_store *store,
-      const tti_resume *resume,
-      tt_job_result *result,
-      tt_error *err)
+train(training_call call)
 {
-    training_call call = {.job = job,
-                          .options = options,
-                          .tuned = tuned,
-                          .store = store,
-                          .resume = resume,
-                          .result = result,
-                          .err = err};
-    if (job->spec.engine != TTI_ENGINE_SIMULATED)
-        train_as_called(&call);
-    else
-        TT_TRY(tti_simulate(job, train_as_called, &call, err));
+    if (call.job->spec.engine != TTI_ENGINE_SIMULATED)
+        return train_here(&call);
+    TT_TRY(tti_simulate(call.job, train_as_called, &call, call.err));
     return call.status;
 }
 
@@ -357,7 +342,8 @@ compare(tt_job *job, const tt_job_run_options *options, tt_store *store, tt_job_
         (void)fprintf(
             stderr, "now once more at the start setting, untuned, to see what tuning was worth\n");
     // What goes wrong here takes nothing away from the model that is saved.
-    if (train(job, &quiet, 0, NULL, NULL, &untuned, &err) != TT_OK) {
+    training_call call = {.job = job, .options = &quiet, .result = &untuned, .err = &err};
+    if (train(call) != TT_OK) {
         tt_log(TT_LOG_WARN, "no comparison, the untuned run failed: %s", err.what);
         return;
     }
@@ -390,7 +376,13 @@ tt_job_run(tt_job *job, const tt_job_run_options *options, tt_job_result *result
     if (status == TT_OK && options->events)
         (void)fprintf(stderr, "run %s   (%s)\n", result->run_id, result->run_dir);
     if (status == TT_OK)
-        status = train(job, options, 1, store, resumed, result, err);
+        status = train((training_call){.job = job,
+                                       .options = options,
+                                       .tuned = 1,
+                                       .store = store,
+                                       .resume = resumed,
+                                       .result = result,
+                                       .err = err});
     if (status == TT_OK)
         status = tti_run_write_setting(job, result, err);
     if (status == TT_OK && job->spec.tuner_compare && job->spec.tuner_enabled &&

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-static uint32_t
-host_count(const tt_job *job)
+uint32_t
+tti_job_simulated_hosts(const tt_job *job)
 {
     int64_t hosts = job->spec.simulation.hosts;
     return hosts > 0 ? (uint32_t)hosts : job->node_count;
@@ -18,7 +18,7 @@ host_count(const tt_job *job)
 static uint32_t
 host_of(const tti_node *node)
 {
-    return node->index % host_count(node->rt->job);
+    return node->index % tti_job_simulated_hosts(node->rt->job);
 }
 
 // ---- hosts -------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ static tt_status
 open_simulation(tt_job *job, FILE *trace, tt_error *err)
 {
     const tti_simulation_spec *s = &job->spec.simulation;
-    uint32_t count = host_count(job);
+    uint32_t count = tti_job_simulated_hosts(job);
     tt_sim_host *hosts = tt_mem_zalloc(count, sizeof *hosts);
     if (hosts == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for %u simulated hosts", count);
@@ -154,7 +154,7 @@ tti_simulated_mesh(tti_runtime *rt, tt_error *err)
                                     .cost_self = rt};
     uint32_t host_of_node[TT_PS_NODES_MAX + 1];
     for (uint32_t n = 0; n < rt->node_count; n++)
-        host_of_node[n] = n % host_count(rt->job);
+        host_of_node[n] = n % tti_job_simulated_hosts(rt->job);
     host_of_node[rt->node_count] = TT_SIM_NOWHERE; // the master's end
     return tt_sim_mesh_open(rt->job->sim, &network, rt->node_count + 1, host_of_node, &rt->mesh,
                             err);

@@ -503,10 +503,10 @@ is_abandoned(const char *run)
     char path[4200];
     struct stat info;
     int is_file = stat(run, &info) == 0 && !S_ISDIR(info.st_mode);
-    const char *slash = strrchr(run, '/');
-    int directory = !is_file ? (int)strlen(run) : slash != NULL ? (int)(slash - run) : 0;
-    const char *name = directory > 0 || slash != NULL ? "/lock" : "lock";
-    if ((size_t)snprintf(path, sizeof path, "%.*s%s", directory, run, name) >= sizeof path)
+    const char *slash = is_file ? strrchr(run, '/') : NULL;
+    const char *directory = is_file && slash == NULL ? "." : run;
+    int length = slash != NULL ? (int)(slash - run) : (int)strlen(directory);
+    if ((size_t)snprintf(path, sizeof path, "%.*s/lock", length, directory) >= sizeof path)
         return 0;
     return tt_lock_ask(path) == TT_LOCK_FREE;
 }

@@ -87,6 +87,10 @@ ends 2 "$trimtab" bench calibrate nowhere/machine.yaml
 ends 2 "$trimtab" bench
 ends 2 "$trimtab" bench calibrate a b
 
+# ---- what would be simulated is said
+ends 0 "$trimtab" plan job.yaml
+check 'plan names the hosts' says '12 nodes on 12 simulated hosts of 2 cores' out
+
 # ---- what cannot be simulated
 ends 2 "$trimtab" run job.yaml --set cluster.driver=in_place
 check 'in place is refused' says 'simulated hosts have no memory in common; set cluster.driver: messages' err

@@ -2,8 +2,8 @@
 // model, builds the search space, runs servers and workers as threads, measures, tunes,
 // reconfigures, evaluates, saves.
 //
-// Caveats: one job at a time in a process (signals and the log are process-wide). One engine so
-// far: threads of this process.
+// Caveats: one job at a time in a process (signals and the log are process-wide). Two engines so
+// far: threads of this process, and simulated hosts on virtual time.
 #ifndef TT_JOB_H
 #define TT_JOB_H
 
