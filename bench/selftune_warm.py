@@ -7,13 +7,15 @@ Compared is the time from the start of a tuned job until it first enters a good 
   warm   the job with the repository that the cold runs of the seeds before have left, and one of yet another seed,
          `teach`: data and their order differ from all of them
 Both take turns, the one that goes first changing from seed to seed. A setting is good when its own time to the loss,
-fixed, untuned and at seed 1, is within 10 % of the best of all that are measured so: the settings in which the runs
-ended, the best of plain `bench/run selftune` of this program if it was run, and then, for each run and in the order in
-which it entered them, its settings until a good one is found. Settings that the run itself measured at more than 1.6
-times the seconds per iteration of its last one are not good and not measured.
-The machine is not as fast at all times: one setting, the reference, is run again after every three others, and what
-counts of a fixed run is its ratio to the last run of the reference before it. Fixed runs are cut off at 1.3 times the best
-ratio so far, and repeated where one run cannot tell (within 0.95 to 1.3 of the best).
+fixed and untuned, is within 10 % of the best of all that are measured so: the settings in which the runs ended, the best
+of plain `bench/run selftune` of this program if it was run, and then, for each run and in the order in which it entered
+them, its settings until a good one is found. Settings that the run itself measured at more than 1.6 times the seconds per
+iteration of its last one are not good and not measured.
+A machine that others use is faster at one minute than at another, by half and more, while the passes over the data that a
+setting needs to the loss differ by some hundredths from run to run. So the time is taken as their product: passes from one
+run to the loss, and seconds a pass from short runs, each beside one of the reference, a setting that stays the same, the
+one that goes first changing; what counts is the median ratio of these pairs. The settings that look best are measured
+with fresh pairs before they are called so: the least of many figures is too good to be true.
 A run that never enters a good setting counts with its whole time when it is cold, and as infinitely slow when it is warm.
 
 Every finished run is appended to FILE (bench/results/selftune-warm.jsonl); started again, the bench goes on where it
@@ -34,10 +36,11 @@ from trimtab_runs import say
 BAR = 0.5  # warm / cold, medians
 GOOD = 1.10
 SCREEN = 1.6
-CUT = 1.3
-REFERENCE_EVERY = 3  # fixed runs of others between two of the reference
-UNSURE = (0.95, 1.3)
-REPEATS = 3  # of a fixed setting, where one run cannot tell
+PAIRS = 8  # of short runs of a setting and of the reference
+SHORT_S = 1.5  # of training
+HOPELESS = {2: 1.6, 4: 1.3}  # after so many pairs, a setting with more than this ratio is left at that
+FRESH = 3  # settings that look best and are measured anew
+CUT = 3.0  # a run to the loss ends after so many passes of the reference's
 TEACH_SEED = 1001
 TUNED = {"tuner.enabled": "on", "tuner.compare": "off"}
 
@@ -90,7 +93,7 @@ class Bench:
         self.ledger = selftune.Ledger(options.results, selftune.fingerprint_of(["warm, by ratio", self.base]))
         if not self.ledger.rows:
             shutil.rmtree(self.stem + "-runs", ignore_errors=True)
-        self.reference_setting = None  # the first that find_best wants
+        self.reference = None  # the first setting that find_best wants
         self.runs_dir = self.stem + "-runs"
         os.makedirs(self.runs_dir, exist_ok=True)
 
@@ -139,66 +142,73 @@ class Bench:
     def visits(self, key):
         return visits_of(os.path.join(self.runs_dir, self.ledger.rows[key]["run"], "run.db"))
 
-    # ---- fixed runs ----
+    # ---- settings on their own ----
 
-    def fixed_rows(self):
-        return [row for row in self.ledger.rows.values() if row["kind"] == "fixed"]
-
-    def ratios(self, setting):
-        """Times of the fixed runs of a setting so far, over the reference's; infinite where it did not get there."""
-        return [math.inf if row["seconds"] is None else row["seconds"] / row["reference"] for row in self.fixed_rows()
-                if row["name"] == name_of(setting)]
-
-    def middle(self, setting):
-        ratios = self.ratios(setting)
-        return runs.quartiles(ratios)[1] if ratios else math.inf
-
-    def measured(self):
-        return [json.loads(name) for name in {row["name"] for row in self.fixed_rows()}]
-
-    def best(self):
-        return min((self.middle(setting) for setting in self.measured()), default=math.inf)
-
-    def run_fixed(self, setting, cut=None):
-        limit = {} if cut is None else {"stop.max_time": f"{cut:.3f}s"}
-        return runs.run(selftune.CONFIG, {**self.base, **selftune.UNTUNED, "tuner.compare": "off", "seed": 1,
+    def run_fixed(self, setting, limit, seed=1):
+        return runs.run(selftune.CONFIG, {**self.base, **selftune.UNTUNED, "tuner.compare": "off", "seed": seed,
                                           **runs.setting_keys(setting), **limit}, timeout=1800)
 
-    def reference(self):
-        """Seconds of the reference as of now; runs it when it is its turn. The first setting asked for is it."""
-        rows = list(self.ledger.rows.values())
-        past = [i for i, row in enumerate(rows) if row["kind"] == "reference"]
-        if past and len(rows) - past[-1] <= REFERENCE_EVERY:
-            return rows[past[-1]]["seconds"]
-        setting = self.reference_setting
-        result = self.run_fixed(setting)
-        if result["status"] != "converged":
-            raise runs.RunFailed(f"the reference setting does not reach the loss: {name_of(setting)}")
-        self.ledger.add({"key": f"reference:{len(past)}", "kind": "reference", "name": name_of(setting),
-                         "others": result["others"], "seconds": result["train_seconds"]})
-        say(f"[{len(self.ledger.rows)}] reference {result['train_seconds']:6.2f} s")
-        return result["train_seconds"]
+    def passes(self, setting):
+        """Passes over the data to the loss; infinite when it does not get there."""
+        key = f"whole:{name_of(setting)}"
+        if key not in self.ledger.rows:
+            is_reference = setting == self.reference
+            limit = {} if is_reference else {"stop.max_epochs": f"{CUT * self.passes(self.reference):.3f}"}
+            result = self.run_fixed(setting, limit)
+            reached = result["status"] == "converged"
+            if is_reference and not reached:
+                raise runs.RunFailed(f"the reference does not reach the loss: {name_of(setting)}")
+            self.ledger.add({"key": key, "kind": "whole", "others": result["others"],
+                             "epochs": result["epochs"] if reached else None})
+        epochs = self.ledger.rows[key]["epochs"]
+        return math.inf if epochs is None else epochs
 
-    def fixed(self, setting):
-        reference, best = self.reference(), self.best()
-        cut = CUT * reference * (best if math.isfinite(best) else 4)
-        result = self.run_fixed(setting, cut)
-        reached = result["status"] == "converged"
-        name, number = name_of(setting), len(self.ratios(setting))
-        self.ledger.add({"key": f"fixed:{name}:{number}", "kind": "fixed", "name": name, "others": result["others"],
-                         "seconds": result["train_seconds"] if reached else None, "cut": cut, "reference": reference})
-        ratio = f"{result['train_seconds'] / reference:.2f}" if reached else f"more than {cut / reference:.2f}"
-        say(f"[{len(self.ledger.rows)}] fixed    {ratio} x the reference   best {self.best():.2f}   {name}")
+    def pairs(self, setting, kind="pair"):
+        """Seconds a pass over the reference's, of each pair so far."""
+        prefix = f"{kind}:{name_of(setting)}:"
+        return [row["ratio"] for key, row in self.ledger.rows.items() if key.startswith(prefix)]
+
+    def pair(self, setting, kind):
+        number = len(self.pairs(setting, kind))
+        limit, speed, others = {"stop.max_time": f"{SHORT_S}s"}, {}, []
+        order = [("setting", setting), ("reference", self.reference)]
+        for which, one in order if number % 2 else order[::-1]:
+            result = self.run_fixed(one, limit, seed=1 + number)
+            speed[which] = result["examples_per_second"]
+            others.append(result["others"])
+        self.ledger.add({"key": f"{kind}:{name_of(setting)}:{number}", "kind": kind, "others": max(others),
+                         "ratio": speed["reference"] / speed["setting"]})
+
+    def ratio(self, setting, kind="pair"):
+        """Its time to the loss over the reference's."""
+        if setting == self.reference:
+            return 1.0
+        while True:
+            ratios = self.pairs(setting, kind)
+            middle = runs.quartiles(ratios)[1] if ratios else math.nan
+            if len(ratios) >= PAIRS or middle > HOPELESS.get(len(ratios), math.inf):
+                break
+            self.pair(setting, kind)
+        if len(ratios) < PAIRS:
+            return middle
+        known = f"whole:{name_of(setting)}" in self.ledger.rows
+        found = middle * self.passes(setting) / self.passes(self.reference)
+        if not known:
+            say(f"[{len(self.ledger.rows)}] {found:5.2f} x the reference's time, {middle:.2f} x its seconds a pass   "
+                f"{name_of(setting)}")
+        return found
+
+    def measured(self):
+        """Settings that were measured on their own, best first."""
+        names = {key.split(":", 1)[1] for key, row in self.ledger.rows.items() if row["kind"] == "whole"}
+        return sorted((json.loads(name) for name in names), key=self.ratio)
+
+    def best(self):
+        """Of those that look best, by fresh pairs."""
+        return min(1.0 if one == self.reference else self.ratio(one, "fresh") for one in self.measured()[:FRESH])
 
     def is_good(self, setting):
-        """Whether its time is within 10 % of the best; runs it as often as it takes to tell, at most REPEATS times."""
-        while True:
-            ratios, best = self.ratios(setting), self.best()
-            if ratios:
-                ratio = self.middle(setting) / best if math.isfinite(best) else math.inf
-                if len(ratios) >= REPEATS or not UNSURE[0] <= ratio <= UNSURE[1]:
-                    return ratio <= GOOD
-            self.fixed(setting)
+        return self.ratio(setting) <= GOOD * self.best()
 
     def find_best(self):
         """Fixed times of where the runs ended, and of the best of the plain bench, so that there is a best."""
@@ -207,12 +217,10 @@ class Bench:
             setting = self.visits(key)[1]
             if setting not in wanted:
                 wanted.append(setting)
-        self.reference_setting = wanted[0]
+        self.reference = wanted[0]
+        self.passes(self.reference)
         for setting in wanted:
-            if not self.ratios(setting):
-                self.fixed(setting)
-        for setting in wanted:
-            self.is_good(setting)
+            self.ratio(setting)
 
     def plain_best(self):
         path = os.path.join(os.path.dirname(self.options.results), f"selftune{'-quick' * self.options.quick}.jsonl")
@@ -235,7 +243,7 @@ class Bench:
         return None
 
     def all_first_good(self):
-        """A later fixed run may beat the best and make an earlier one not good: until nothing changes any more."""
+        """A later setting may beat the best and make an earlier one not good: until nothing changes any more."""
         while True:
             best = self.best()
             found = {key: self.first_good(key) for kind in ("warm", "cold") for key in self.keys(kind)}
