@@ -197,13 +197,15 @@ print_result(const tt_job_result *result)
                      result->test[i].value);
     (void)printf("\n");
     print_validation(result);
-    if (result->generations > 1)
-        (void)printf("tuning: %llu changes of setting%s, %.1f s spent exploring, "
+    if (result->deaths > 0)
+        (void)printf("%u times a node died, %u times one came back.\n", result->deaths,
+                     result->returns);
+    if (result->setting_changes > 0)
+        (void)printf("tuning: %u changes of setting%s, %.1f s spent exploring, "
                      "%.2f s lost reconfiguring.  "
                      "Final setting: %s/setting.yaml\n",
-                     (unsigned long long)result->generations - 1,
-                     was_restarted(result) ? "" : " without a pause", result->explore_seconds,
-                     result->reconfigure_seconds, result->run_dir);
+                     result->setting_changes, was_restarted(result) ? "" : " without a pause",
+                     result->explore_seconds, result->reconfigure_seconds, result->run_dir);
     print_gain(result);
     (void)printf("model:  %s/model.safetensors\nreport: trimtab report %s\n", result->run_dir,
                  result->run_dir);

@@ -13,7 +13,7 @@ holds(const tt_sim *sim, const tt_sim_fault *fault)
 static int
 is_of_hosts(const tt_sim_fault *fault)
 {
-    return fault->kind == TT_SIM_PAUSE || fault->kind == TT_SIM_SLOW;
+    return fault->kind == TT_SIM_PAUSE || fault->kind == TT_SIM_SLOW || fault->kind == TT_SIM_CRASH;
 }
 
 static int
@@ -34,6 +34,78 @@ slowness_of(const tt_sim *sim, uint32_t host)
             slowness *= fault->factor;
     }
     return slowness;
+}
+
+static void
+come_back(void *self, uint64_t host)
+{
+    tt_sim *sim = self;
+    if (!sim->hosts[host].is_down)
+        return; // another fault has brought it back
+    sim->hosts[host].is_down = 0;
+    tt_sim_trace(sim, "host %u is there again", (unsigned)host);
+    if (sim->on_host != NULL)
+        sim->on_host(sim->on_host_self, (uint32_t)host, 1);
+}
+
+static void
+crash(tt_sim *sim, const tt_sim_fault *fault, uint32_t host)
+{
+    if (sim->hosts[host].is_down)
+        return;
+    sim->hosts[host].is_down = 1;
+    tt_sim_trace(sim, "host %u crashes", host);
+    tti_sim_crash(sim, host);
+    if (sim->on_host != NULL)
+        sim->on_host(sim->on_host_self, host, 0);
+    if (fault->end_s < 1e9) // later than any job ends
+        tti_agenda_put(&sim->agenda, tti_sim_after(sim, fault->end_s - fault->begin_s), come_back,
+                       sim, host);
+}
+
+// tag: the fault and its host.
+static void
+on_crash(void *self, uint64_t tag)
+{
+    tt_sim *sim = self;
+    crash(sim, &sim->faults[tag >> 32], (uint32_t)tag);
+}
+
+static void
+crash_soon(tt_sim *sim, uint32_t fault, uint32_t host, uint64_t at_ns)
+{
+    tti_agenda_put(&sim->agenda, at_ns, on_crash, sim, (uint64_t)fault << 32 | host);
+}
+
+void
+tti_faults_count(tt_sim *sim, uint32_t host)
+{
+    int reached = 0;
+    for (uint32_t i = 0; i < sim->options.fault_count; i++) {
+        const tt_sim_fault *fault = &sim->faults[i];
+        if (fault->kind != TT_SIM_CRASH || fault->messages == 0 || !in_range(fault, host) ||
+            1e-9 * (double)sim->now_ns < fault->begin_s)
+            continue;
+        if (++sim->fault_count[i] == fault->messages) {
+            crash_soon(sim, i, host, sim->now_ns);
+            reached = 1;
+        }
+    }
+    if (reached)
+        tti_fiber_rest(sim->running); // what kills it is on the agenda
+}
+
+static void
+begin_crash(tt_sim *sim, uint32_t index)
+{
+    const tt_sim_fault *fault = &sim->faults[index];
+    if (fault->messages > 0) {
+        sim->counts_messages = 1;
+        return;
+    }
+    for (uint32_t h = 0; h < sim->options.host_count; h++)
+        if (in_range(fault, h))
+            crash_soon(sim, index, h, (uint64_t)llround(fault->begin_s * 1e9));
 }
 
 // Something begins or ends: what holds now is looked up.
@@ -59,6 +131,10 @@ tti_faults_begin(tt_sim *sim)
         const tt_sim_fault *fault = &sim->faults[i];
         if (!is_of_hosts(fault))
             continue;
+        if (fault->kind == TT_SIM_CRASH) {
+            begin_crash(sim, i);
+            continue;
+        }
         tti_agenda_put(&sim->agenda, (uint64_t)llround(1e9 * fault->begin_s), on_change, sim, i);
         if (fault->end_s < 1e9) // later than any job ends
             tti_agenda_put(&sim->agenda, (uint64_t)llround(1e9 * fault->end_s), on_change, sim, i);

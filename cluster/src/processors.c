@@ -86,6 +86,7 @@ on_due(void *self, uint64_t version)
     // What rounding to nanoseconds left over or took.
     p->service = fmax(p->service, done.finish);
     p->runnable -= done.threads;
+    done.fiber->works = 0;
     plan(p);
     tti_fiber_wake(done.fiber, done.fiber->waits);
 }
@@ -95,6 +96,7 @@ tti_processors_begin(tti_processors *p, tti_fiber *fiber, double seconds, uint32
 {
     bring_up_to_date(p);
     p->runnable += threads;
+    fiber->works = 1;
     push(p, (tti_task){p->service + seconds, p->order++, fiber, threads});
     plan(p);
 }
@@ -134,4 +136,29 @@ tti_processors_pause(tti_processors *p, uint64_t until_ns)
     p->paused_until_ns = TT_MAX(p->paused_until_ns, until_ns);
     plan(p);
     tti_agenda_put(&p->sim->agenda, until_ns, on_resume, p, 0);
+}
+
+void
+tti_processors_drop(tti_processors *p, const tti_fiber *fiber)
+{
+    bring_up_to_date(p);
+    uint32_t count = p->count;
+    p->count = 0;
+    for (uint32_t i = 0; i < count; i++) { // what is read lies behind what is written
+        tti_task task = p->heap[i];
+        if (task.fiber == fiber)
+            p->runnable -= task.threads;
+        else
+            push(p, task);
+    }
+    plan(p);
+}
+
+void
+tti_processors_clear(tti_processors *p)
+{
+    bring_up_to_date(p);
+    p->count = p->runnable = 0;
+    p->paused_until_ns = 0;
+    plan(p);
 }

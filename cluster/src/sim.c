@@ -215,6 +215,51 @@ join_thread(void *self, tt_thread *thread)
     thread->turn = NULL;
 }
 
+// Its stack stays until it is joined; nobody changes over to it any more.
+void
+tti_fiber_kill(tti_fiber *fiber)
+{
+    tt_sim *sim = fiber->sim;
+    TT_ASSERT(fiber != sim->running);
+    if (fiber->done)
+        return;
+    if (fiber->waiting_on != NULL)
+        forget_wait(fiber);
+    if (fiber->sleeps_on != NULL)
+        fiber->sleeps_on->waiters--;
+    if (fiber->works)
+        tti_processors_drop(&sim->hosts[fiber->host], fiber);
+    if (fiber->spins)
+        tti_processors_spin(&sim->hosts[fiber->host], 0);
+    fiber->waiting_on = NULL;
+    fiber->sleeps_on = NULL;
+    fiber->works = fiber->spins = 0;
+    fiber->owed_s = 0;
+    fiber->waits++; // entries of the agenda still name the wait it was in
+    fiber->done = 1;
+    fiber->ended.word++;
+    tti_event_raise(sim, &fiber->ended);
+}
+
+void
+tt_sim_kill(tt_sim *sim, tt_thread *thread)
+{
+    TT_UNUSED(sim);
+    if (thread->running)
+        tti_fiber_kill(thread->turn);
+}
+
+void
+tti_sim_crash(tt_sim *sim, uint32_t host)
+{
+    for (tti_fiber *fiber = sim->first; fiber != NULL; fiber = fiber->next)
+        if (fiber->host == host)
+            tti_fiber_kill(fiber);
+    tti_processors_clear(&sim->hosts[host]);
+    tti_mesh_crash(sim->meshes, host);
+    sim->counters.crashes++;
+}
+
 static void
 signal_event(void *self, tt_event *event)
 {
@@ -233,13 +278,17 @@ wait_for_event(void *self, tt_event *event, uint32_t seen, uint32_t spin_count, 
     if (tt_event_read(event) == seen && spin_count > 0 && fiber->host != TT_SIM_NOWHERE) {
         tti_processors *host = &sim->hosts[fiber->host];
         tti_processors_spin(host, 1);
+        fiber->spins = 1;
         rest_for(fiber, event, tti_sim_after(sim, spin_count * sim->options.pause_s));
+        fiber->spins = 0;
         tti_processors_spin(host, 0);
     }
     if (tt_event_read(event) != seen || timeout_ns == 0)
         return tt_event_read(event) != seen;
     event->waiters++;
+    fiber->sleeps_on = event;
     rest_for(fiber, event, sim->now_ns + timeout_ns);
+    fiber->sleeps_on = NULL;
     event->waiters--;
     if (sim->options.wake_s > 0 && fiber->host != TT_SIM_NOWHERE)
         rest_until(fiber, tti_sim_after(sim, sim->options.wake_s));
@@ -247,6 +296,18 @@ wait_for_event(void *self, tt_event *event, uint32_t seen, uint32_t spin_count, 
 }
 
 // ---- the simulation ----------------------------------------------------------------------------
+
+static void
+free_simulation(tt_sim *sim)
+{
+    if (sim == NULL)
+        return;
+    tt_mem_free(sim->hosts);
+    tt_mem_free(sim->faults);
+    tt_mem_free(sim->fault_count);
+    tt_mem_free(sim->agenda.heap);
+    tt_mem_free(sim);
+}
 
 tt_status
 tt_sim_open(const tt_sim_options *options, tt_sim **out, tt_error *err)
@@ -257,10 +318,10 @@ tt_sim_open(const tt_sim_options *options, tt_sim **out, tt_error *err)
         sim->hosts = tt_mem_zalloc(TT_MAX(options->host_count, 1u), sizeof *sim->hosts);
     if (sim != NULL)
         sim->faults = tt_mem_zalloc(TT_MAX(options->fault_count, 1u), sizeof *sim->faults);
-    if (sim == NULL || sim->hosts == NULL || sim->faults == NULL) {
-        if (sim != NULL)
-            tt_mem_free(sim->hosts);
-        tt_mem_free(sim);
+    if (sim != NULL)
+        sim->fault_count = tt_mem_zalloc(TT_MAX(options->fault_count, 1u), sizeof(uint64_t));
+    if (sim == NULL || sim->hosts == NULL || sim->faults == NULL || sim->fault_count == NULL) {
+        free_simulation(sim);
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for %u simulated hosts",
                             options->host_count);
     }
@@ -294,7 +355,7 @@ tt_sim_close(tt_sim *sim)
 {
     if (sim == NULL)
         return;
-    TT_ASSERT(sim->first == NULL);
+    TT_ASSERT(sim->first == NULL && sim->meshes == NULL);
     while (sim->buried != NULL) {
         tti_fiber *next = sim->buried->next;
         tt_mem_free(sim->buried);
@@ -302,10 +363,7 @@ tt_sim_close(tt_sim *sim)
     }
     for (uint32_t h = 0; h < sim->options.host_count; h++)
         tt_mem_free(sim->hosts[h].heap);
-    tt_mem_free(sim->hosts);
-    tt_mem_free(sim->faults);
-    tt_mem_free(sim->agenda.heap);
-    tt_mem_free(sim);
+    free_simulation(sim);
 }
 
 typedef struct first_body {
@@ -393,6 +451,19 @@ tt_sim_work(tt_sim *sim, double seconds, uint32_t threads)
 {
     tti_fiber_settle(sim->running);
     work(sim->running, seconds, threads);
+}
+
+void
+tt_sim_watch_hosts(tt_sim *sim, void (*on_host)(void *self, uint32_t host, int up), void *self)
+{
+    sim->on_host = on_host;
+    sim->on_host_self = self;
+}
+
+int
+tt_sim_host_is_up(const tt_sim *sim, uint32_t host)
+{
+    return !sim->hosts[host].is_down;
 }
 
 void

@@ -45,6 +45,7 @@ typedef struct tti_task {
 // Processor sharing: n runnable threads on c cores go on at speed * min(1, c / n) each.
 typedef struct tti_processors {
     struct tt_sim *sim;
+    int is_down; // it has crashed
     double cores, speed;
     uint32_t runnable; // threads of tasks, and spinning waits
     double service;    // seconds of work that each runnable thread has been given so far
@@ -62,6 +63,9 @@ void tti_processors_spin(tti_processors *p, int begins);
 // A fault begins or ends.
 void tti_processors_slow(tti_processors *p, double slowness);
 void tti_processors_pause(tti_processors *p, uint64_t until_ns);
+// What this fiber works is left undone. Of all fibers of a host that crashed: everything.
+void tti_processors_drop(tti_processors *p, const tti_fiber *fiber);
+void tti_processors_clear(tti_processors *p);
 
 // ---- faults ------------------------------------------------------------------------------------
 
@@ -73,6 +77,9 @@ typedef struct tti_fate {
     double delay_s, duplicate_s; // the second copy's
 } tti_fate;
 tti_fate tti_faults_draw(struct tt_sim *sim, tt_rng *rng, uint32_t from, uint32_t to);
+// A host has sent or handled one more message; the running fiber does not come back from this if
+// that was the last one.
+void tti_faults_count(struct tt_sim *sim, uint32_t host);
 
 // ---- fibers ------------------------------------------------------------------------------------
 
@@ -85,6 +92,8 @@ struct tti_fiber {
     double owed_s;
     uint64_t waits;             // begun; an entry of the agenda is for one of them
     const tt_event *waiting_on; // NULL: for time or work alone
+    tt_event *sleeps_on;        // that counts it among its waiters
+    int works, spins;           // on its host's processors
     tti_fiber *next_waiting;    // in its bucket
     tt_event ended;
     int done;
@@ -103,7 +112,12 @@ struct tt_sim {
     tti_fiber *buckets[TTI_BUCKETS]; // those that wait for an event, by its address
     tti_processors *hosts;
     tt_sim_options options;
-    tt_sim_fault *faults; // [options.fault_count]
+    tt_sim_fault *faults;  // [options.fault_count]
+    uint64_t *fault_count; // [options.fault_count] messages counted
+    int counts_messages;   // some fault does
+    void (*on_host)(void *self, uint32_t host, int up);
+    void *on_host_self;
+    struct sim_mesh *meshes; // open ones
     tt_thread_turns turns;
     tt_sim_counters counters;
 };
@@ -113,6 +127,11 @@ void tti_fiber_rest(tti_fiber *fiber);
 // For the wait it is in; `act` of an agenda's entry, too (tag: fiber->waits).
 void tti_fiber_wake(void *fiber, uint64_t wait);
 void tti_event_raise(struct tt_sim *sim, tt_event *event);
+// Not the running one.
+void tti_fiber_kill(tti_fiber *fiber);
+void tti_sim_crash(struct tt_sim *sim, uint32_t host);
+// What lies at the ends of a host that has crashed is lost.
+void tti_mesh_crash(struct sim_mesh *meshes, uint32_t host);
 // Works off what the running fiber owes.
 void tti_fiber_settle(tti_fiber *fiber);
 uint64_t tti_sim_after(const struct tt_sim *sim, double seconds);

@@ -34,6 +34,7 @@ typedef struct sim_end {
     uint32_t chunk_bytes, spin, bell_seen;
     tt_event bell;
     message_queue unsent, arrived;
+    message *handled; // by the node, now
     tt_mesh_counters counters;
 } sim_end;
 
@@ -42,7 +43,8 @@ typedef struct sim_card {
 } sim_card;
 
 typedef struct sim_mesh {
-    tt_mesh mesh; // first
+    tt_mesh mesh;          // first
+    struct sim_mesh *next; // of the simulation's
     tt_sim *sim;
     tt_sim_network network;
     uint32_t node_count;
@@ -78,8 +80,8 @@ static void
 trace(const sim_mesh *mesh, const message *m, const char *arrow, const char *fate)
 {
     static const char *const kinds[TT_FRAME_KIND_COUNT] = {
-        "NONE",  "PULL",  "PULL_REPLY", "PUSH", "PUSH_ACK",
-        "MOVED", "FETCH", "PIECE",      "SEAL", "COMPLETE"};
+        "NONE",  "PULL",  "PULL_REPLY", "PUSH",     "PUSH_ACK", "MOVED",
+        "FETCH", "PIECE", "SEAL",       "COMPLETE", "BEAT",     "REPLY"};
     const tt_frame *f = (const tt_frame *)(const void *)m->frame;
     if (mesh->sim->options.trace == NULL)
         return;
@@ -89,6 +91,12 @@ trace(const sim_mesh *mesh, const message *m, const char *arrow, const char *fat
                  m->from, arrow, m->to, kinds[f->kind < TT_FRAME_KIND_COUNT ? f->kind : 0],
                  f->partition, f->generation, (unsigned long long)f->sequence, f->clock, f->detail,
                  f->extra, f->flags, f->count, m->bytes, fate);
+}
+
+static int
+is_down(const sim_mesh *mesh, const sim_end *end)
+{
+    return end->host != TT_SIM_NOWHERE && mesh->sim->hosts[end->host].is_down;
 }
 
 // ---- on the wire -------------------------------------------------------------------------------
@@ -101,6 +109,10 @@ on_arrival(void *self, uint64_t tag)
     sim_mesh *mesh = m->mesh;
     sim_end *end = &mesh->ends[m->to];
     mesh->under_way--;
+    if (is_down(mesh, end)) {
+        tt_mem_free(m);
+        return;
+    }
     put(&end->arrived, m);
     (void)tt_event_signal(&end->bell);
 }
@@ -164,7 +176,10 @@ static void
 send_between_hosts(sim_mesh *mesh, message *m, uint32_t from, uint32_t to)
 {
     tt_sim *sim = mesh->sim;
-    uint64_t arrival = arrival_between_hosts(mesh, m, &mesh->cards[from], &mesh->cards[to]);
+    int on_wire = from != TT_SIM_NOWHERE && to != TT_SIM_NOWHERE;
+    uint64_t arrival = on_wire
+                           ? arrival_between_hosts(mesh, m, &mesh->cards[from], &mesh->cards[to])
+                           : tti_sim_after(sim, latency_s(mesh));
     if (sim->options.fault_count == 0) {
         arrive_at(mesh, m, arrival, 0);
         return;
@@ -191,7 +206,8 @@ transmit(sim_mesh *mesh, message *m)
 {
     uint32_t from = mesh->ends[m->from].host, to = mesh->ends[m->to].host;
     trace(mesh, m, "->", "");
-    if (from == TT_SIM_NOWHERE || to == TT_SIM_NOWHERE)
+    int nowhere = from == TT_SIM_NOWHERE || to == TT_SIM_NOWHERE;
+    if (nowhere && !mesh->network.nowhere_is_far)
         arrive_at(mesh, m, mesh->sim->now_ns, 0);
     else if (from == to)
         arrive_at(mesh, m, tti_sim_after(mesh->sim, mesh->network.local_latency_s), 0);
@@ -259,14 +275,24 @@ set_spin(tt_mesh *self, uint32_t node, uint32_t spin)
     mesh->ends[node].spin = spin;
 }
 
+static void
+count_message(const sim_mesh *mesh, const sim_end *end)
+{
+    if (mesh->sim->counts_messages && end->host != TT_SIM_NOWHERE)
+        tti_faults_count(mesh->sim, end->host);
+}
+
 // What was sent leaves when the work that made it is done.
 static void
 flush(tt_mesh *self, uint32_t node)
 {
     sim_mesh *mesh = (sim_mesh *)self;
     tti_fiber_settle(mesh->sim->running);
-    for (message *m = take(&mesh->ends[node].unsent); m != NULL; m = take(&mesh->ends[node].unsent))
+    for (message *m = take(&mesh->ends[node].unsent); m != NULL;
+         m = take(&mesh->ends[node].unsent)) {
         transmit(mesh, m);
+        count_message(mesh, &mesh->ends[node]);
+    }
 }
 
 static uint32_t
@@ -283,8 +309,11 @@ receive(tt_mesh *self, uint32_t node, uint32_t limit, tt_mesh_handler *handle, v
         const tt_frame *frame = (const tt_frame *)(const void *)m->frame;
         trace(mesh, m, "=>", "");
         tt_sim_owe(mesh->sim, cost_s(mesh, node, m, 0));
+        end->handled = m;
         handle(handler, frame, m->frame + sizeof *frame);
+        end->handled = NULL;
         tt_mem_free(m);
+        count_message(mesh, end);
         flush(self, node);
     }
     return handled;
@@ -324,6 +353,31 @@ drop_all(message_queue *queue)
         tt_mem_free(m);
 }
 
+void
+tti_mesh_crash(sim_mesh *meshes, uint32_t host)
+{
+    for (sim_mesh *mesh = meshes; mesh != NULL; mesh = mesh->next)
+        for (uint32_t i = 0; i < mesh->node_count; i++) {
+            sim_end *end = &mesh->ends[i];
+            if (end->host != host)
+                continue;
+            drop_all(&end->unsent);
+            drop_all(&end->arrived);
+            tt_mem_free(end->handled);
+            end->handled = NULL;
+        }
+}
+
+static void
+leave_simulation(sim_mesh *mesh)
+{
+    sim_mesh **link = &mesh->sim->meshes;
+    while (*link != NULL && *link != mesh)
+        link = &(*link)->next;
+    if (*link != NULL)
+        *link = mesh->next;
+}
+
 // What is still under way arrives nowhere: its entries of the agenda are taken out.
 static void
 recall_under_way(sim_mesh *mesh)
@@ -342,6 +396,7 @@ static void
 close_mesh(tt_mesh *self)
 {
     sim_mesh *mesh = (sim_mesh *)self;
+    leave_simulation(mesh);
     recall_under_way(mesh);
     for (uint32_t i = 0; mesh->ends != NULL && i < mesh->node_count; i++) {
         drop_all(&mesh->ends[i].unsent);
@@ -398,6 +453,8 @@ tt_sim_mesh_open(tt_sim *sim,
         end->unsent.last = &end->unsent.first;
         end->arrived.last = &end->arrived.first;
     }
+    mesh->next = sim->meshes;
+    sim->meshes = mesh;
     *out = &mesh->mesh;
     return TT_OK;
 }

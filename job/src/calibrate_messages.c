@@ -74,6 +74,7 @@ static double
 frame_s(server_bench *b, tt_frame_kind kind, uint32_t count)
 {
     b->frame = (tt_frame){.kind = (uint16_t)kind,
+                          .attempt = 1,
                           .sender = 1,
                           .generation = 1,
                           .count = count,

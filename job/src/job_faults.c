@@ -7,16 +7,16 @@ enum { FAULTS_MAX = 10000 };
 typedef struct fault_spec {
     int kind;
     double share, seconds, factor, at, lasts;
-    int64_t from, to;
+    int64_t from, to, after;
 } fault_spec;
 
 #define AT(field) offsetof(fault_spec, field)
 
-static const char *const kinds[] = {"drop",    "duplicate", "delay", "reorder",
-                                    "cut_off", "pause",     "slow",  NULL};
+static const char *const kinds[] = {"drop",  "duplicate", "delay", "reorder", "cut_off",
+                                    "pause", "slow",      "crash", NULL};
 static const tt_sim_fault_kind kind_of[] = {TT_SIM_DROP,    TT_SIM_DUPLICATE, TT_SIM_DELAY,
                                             TT_SIM_REORDER, TT_SIM_CUT_OFF,   TT_SIM_PAUSE,
-                                            TT_SIM_SLOW};
+                                            TT_SIM_SLOW,    TT_SIM_CRASH};
 static const tt_config_key keys[] = {
     {.path = "kind",
      .kind = TT_CONFIG_ENUM,
@@ -54,6 +54,12 @@ static const tt_config_key keys[] = {
      .min = -1,
      .max = 100000,
      .default_text = "-1"},
+    {.path = "after",
+     .kind = TT_CONFIG_INT,
+     .offset = AT(after),
+     .min = 0,
+     .max = 1000000000000,
+     .default_text = "0"},
     {.path = "at",
      .kind = TT_CONFIG_DURATION,
      .offset = AT(at),
@@ -66,7 +72,8 @@ static const tt_config_key keys[] = {
 static int
 is_of_hosts(tt_sim_fault_kind kind)
 {
-    return kind == TT_SIM_CUT_OFF || kind == TT_SIM_PAUSE || kind == TT_SIM_SLOW;
+    return kind == TT_SIM_CUT_OFF || kind == TT_SIM_PAUSE || kind == TT_SIM_SLOW ||
+           kind == TT_SIM_CRASH;
 }
 
 static void
@@ -93,6 +100,12 @@ read_fault(tt_job *job, const tt_config_node *node, tt_sim_fault *out)
         f.to = f.from;
     if (kind == TT_SIM_PAUSE && !(f.lasts < 3e7))
         tt_config_complain(job->config, node, "add for: 500ms", "a pause must end");
+    if (f.after > 0 && kind != TT_SIM_CRASH)
+        tt_config_complain(job->config, node, "use at: 2s",
+                           "only a crash comes after a number of messages");
+    if (kind == TT_SIM_CRASH && job->spec.driver != TTI_DRIVER_MESSAGES)
+        tt_config_complain(job->config, node, "use cluster.driver: messages",
+                           "in place all nodes are one process: none can crash alone");
     double end_s = isfinite(f.lasts) ? f.at + f.lasts : INFINITY;
     *out = (tt_sim_fault){.kind = kind,
                           .from = f.from < 0 ? TT_SIM_ANY : (uint32_t)f.from,
@@ -100,6 +113,7 @@ read_fault(tt_job *job, const tt_config_node *node, tt_sim_fault *out)
                           .share = f.share,
                           .seconds = f.seconds,
                           .factor = f.factor,
+                          .messages = (uint64_t)f.after,
                           .begin_s = f.at,
                           .end_s = end_s};
 }

@@ -61,7 +61,7 @@ typedef struct tti_spec {
     double min_delta, evaluate_every;
     int engine, driver;
     int64_t nodes;
-    double retry;
+    double retry, heartbeat, failure_timeout;
     tti_simulation_spec simulation;
     int consistency;
     int64_t slices;

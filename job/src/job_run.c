@@ -50,6 +50,8 @@ add_node_counters(const tti_training *tr, tt_job_result *result)
     result->batches_waited = traffic.batches_waited;
     result->moving_wait_count = traffic.moving_wait_count;
     for (uint32_t n = 0; rt->mesh != NULL && n < rt->node_count; n++) {
+        if (rt->nodes[n].client == NULL)
+            continue; // dead
         uint32_t kept = tt_ps_client_waits(rt->nodes[n].client, waits);
         for (uint32_t i = 0; all != NULL && i < kept; i++)
             all[count++] = (double)waits[i] * 1e-9;
@@ -121,6 +123,9 @@ fill_result(tti_training *tr, tt_job_result *result)
     result->train_seconds = tr->train_seconds;
     result->examples_per_second = (double)result->examples / fmax(tr->train_seconds, 1e-9);
     result->generations = tr->rt->newest->view->generation;
+    result->setting_changes = tr->setting_changes;
+    result->deaths = tr->deaths + tr->rt->membership.deaths;
+    result->returns = tr->returns + tr->rt->membership.returns;
     result->reconfigure_seconds = tr->reconfigure_s;
     result->setting = tr->setting;
     result->final_setting_id = tr->setting_id;
@@ -454,7 +459,7 @@ static json_t *
 counters_json(const tt_job_result *result)
 {
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:o, s:I, s:o}", "frames",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:o, s:I, s:I, s:I, s:o}", "frames",
         (json_int_t)result->frames, "bytes", (json_int_t)result->bytes, "chunks",
         (json_int_t)result->chunks, "sleeps", (json_int_t)result->sleeps, "pushes",
         (json_int_t)result->pushes, "batches_ready", (json_int_t)result->batches_ready,
@@ -462,7 +467,8 @@ counters_json(const tt_job_result *result)
         number(result->staleness_mean), "moving_waits", (json_int_t)result->moving_wait_count,
         "moving_wait_p99_s", number(result->moving_wait_p99_s), "iteration_median_s",
         number(result->iteration_median_s), "partitions_moved",
-        (json_int_t)result->partitions_moved, "reconfigurations", reconfigurations_json(result));
+        (json_int_t)result->partitions_moved, "deaths", (json_int_t)result->deaths, "returns",
+        (json_int_t)result->returns, "reconfigurations", reconfigurations_json(result));
 }
 
 // null without validation rows.

@@ -45,6 +45,14 @@ tti_node_serve(tti_node *node, uint64_t timeout_ns)
         tt_ps_server_tick(node->server);
 }
 
+int
+tti_node_is_expelled(const tti_node *node)
+{
+    const tt_ps_view *view =
+        tt_load_acquire(&node->rt->current)->view; // released in tti_runtime_publish
+    return view->attempt[node->index] != node->attempt;
+}
+
 // Commits the knobs that differ, on this thread.
 static void
 apply_setting(tti_node *node, const tt_setting *setting)
@@ -84,6 +92,9 @@ tti_node_adopt(tti_node *node)
     if (due) {
         if (node->working)
             tti_worker_rewind(node, newest->view->effective_round);
+        if (newest->view->lost_at > (node->adopted != NULL ? node->adopted->view->lost_at : 0))
+            node->clock_unknown = node->working && node->rt->job->table.consistency == TT_PS_SSP;
+        node->lost_seen = newest->view->lost_at;
         node->adopted = newest;
         if (node->server != NULL)
             tt_ps_server_adopt(node->server, newest->view);
@@ -152,6 +163,10 @@ tti_node_main(void *self)
     tti_simulated_enter(node);
     node->boundary_ns = tt_clock_now(&rt->clock);
     while (!tti_stopping(rt)) {
+        if (tti_node_is_expelled(node)) { // its host ends it when it hears of it
+            tti_node_serve(node, 20000000);
+            continue;
+        }
         node->gate_seen = tt_load_seq(&rt->gate); // before the newest generation is looked for
         tti_node_adopt(node);
         if (!node->working) {

@@ -10,28 +10,36 @@ newest_view(void *self)
     return tt_load_acquire(&node->rt->current)->view; // released in tti_runtime_publish
 }
 
+// Of a move that was overtaken by a restore nobody wants to hear.
 static void
 partition_retired(void *self, uint32_t partition, uint32_t generation)
 {
     tti_node *node = self;
-    TT_UNUSED(partition);
-    TT_UNUSED(generation);
-    (void)tt_sub_acq_rel(&node->rt->unretired, 1u);
-    tt_event_signal(&node->rt->bell);
+    tti_runtime *rt = node->rt;
+    uint32_t expected = generation;
+    if (tt_cas_acq_rel(&rt->moving[partition], &expected, 0u))
+        (void)tt_sub_acq_rel(&rt->unretired, 1u);
+    tt_event_signal(&rt->bell);
+}
+
+static const tt_ps_state *
+last_checkpoint(void *self)
+{
+    const tti_node *node = self;
+    return node->rt->membership.state;
 }
 
 tt_ps_hooks
 tti_node_hooks(tti_node *node)
 {
-    return (tt_ps_hooks){node, newest_view, partition_retired};
+    return (tt_ps_hooks){node, newest_view, partition_retired, last_checkpoint, node->attempt};
 }
 
-static tt_status
-open_node(tti_runtime *rt, uint32_t index, tt_error *err)
+tt_status
+tti_node_open(tti_node *node, tt_error *err)
 {
-    tti_node *node = &rt->nodes[index];
-    node->rt = rt;
-    node->index = index;
+    tti_runtime *rt = node->rt;
+    uint32_t index = node->index;
     node->now =
         (tti_node_setting){.compute_threads = 1, .in_flight = 4, .aggregation = 1, .spin = 100};
     node->now.ops = tt_vec_best();
@@ -42,6 +50,7 @@ open_node(tti_runtime *rt, uint32_t index, tt_error *err)
         // The master's end counts as one more node for those who check senders.
         TT_TRY(tt_ps_server_open(&rt->job->table, index, rt->node_count + 1, node->outbox,
                                  tti_node_hooks(node), &node->server, err));
+        node->lost_seen = rt->newest->view->lost_at;
         tt_status status = tt_ps_server_start(node->server, rt->newest->view);
         if (status != TT_OK)
             return tt_error_set(err, status, NULL, "the model does not fit",
@@ -51,12 +60,34 @@ open_node(tti_runtime *rt, uint32_t index, tt_error *err)
     return tt_knob_set_open(&rt->job->space, &node->host, &node->knobs, err);
 }
 
+static void
+add_traffic(tti_traffic *sum, const tti_node *node)
+{
+    sum->batches_ready += tt_load_relaxed(&node->batches_ready);
+    sum->batches_waited += tt_load_relaxed(&node->batches_waited);
+    if (node->client == NULL)
+        return;
+    tt_ps_client_counters client;
+    tt_ps_client_counters_read(node->client, &client);
+    sum->pushes += client.pushes;
+    sum->moving_wait_count += client.moving_wait_count;
+}
+
+void
+tti_node_close(tti_node *node)
+{
+    add_traffic(&node->rt->lost_traffic, node);
+    tt_knob_set_close(node->knobs);
+    tti_worker_close(node);
+    tt_ps_server_close(node->server);
+    node->knobs = NULL;
+    node->server = NULL;
+}
+
 static tt_status
 open_reader(tti_runtime *rt, tt_error *err)
 {
     tti_node *master = &rt->nodes[rt->node_count]; // an end of the mesh without a thread
-    master->rt = rt;
-    master->index = rt->node_count;
     tt_ps_hooks hooks = tti_node_hooks(master);
     TT_TRY(
         tt_ps_client_open(&rt->job->table, rt->node_count, rt->node_count + 1,
@@ -67,11 +98,31 @@ open_reader(tti_runtime *rt, tt_error *err)
     return TT_OK;
 }
 
+// Nodes whose host is not there when the job begins, or begins anew.
+static tt_status
+leave_out(tti_runtime *rt, const uint8_t *is_gone, uint32_t servers)
+{
+    tt_ps_view *whole = rt->newest->view, *rest;
+    if (memchr(is_gone, 1, rt->node_count) == NULL)
+        return TT_OK;
+    uint8_t *moving = tt_mem_zalloc(TT_MAX(whole->partition_count, 1u), 1);
+    if (moving == NULL)
+        return TT_NOMEM;
+    tt_status status = tt_ps_view_without(whole, is_gone, moving, servers, &rest);
+    tt_mem_free(moving);
+    if (status != TT_OK)
+        return status;
+    tt_ps_view_free(whole);
+    rt->newest->view = rest;
+    return TT_OK;
+}
+
 static tt_status
 first_generation(tti_runtime *rt, const tt_setting *start, tt_error *err)
 {
     const tt_job *job = rt->job;
-    uint8_t is_server[TT_PS_NODES_MAX] = {0};
+    uint8_t is_server[TT_PS_NODES_MAX] = {0}, is_gone[TT_PS_NODES_MAX];
+    tti_simulated_gone(rt, is_gone);
     rt->newest = tt_mem_zalloc(1, sizeof *rt->newest);
     if (rt->newest == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the first generation");
@@ -79,21 +130,36 @@ first_generation(tti_runtime *rt, const tt_setting *start, tt_error *err)
     tt_ps_table placed = job->table;
     uint32_t servers = tt_reconfig_servers(&job->space, start);
     if (job->spec.driver == TTI_DRIVER_MESSAGES)
-        tt_reconfig_roles(servers, rt->node_count, is_server);
+        tt_reconfig_roles(servers, rt->node_count, is_gone, is_server);
     else
         placed.partition_count = 0; // nobody serves
     tt_status status = tt_ps_view_first(&placed, rt->node_count, is_server, &rt->newest->view);
+    if (status == TT_OK)
+        status = leave_out(rt, is_gone, servers);
+    if (status == TT_PEER)
+        return tt_error_set(err, status, NULL, "wait until its hosts are there again, and resume",
+                            "there are not two nodes left for the job");
     if (status != TT_OK)
         return tt_error_set(err, status, NULL, NULL, "no memory for the first generation");
     tt_store_release(&rt->current, rt->newest); // acquired by nodes
     return TT_OK;
 }
 
+// Not so when nodes died or came back since: who owns something there may not serve here.
+static int
+holds_here(const tt_ps_view *view, const tt_ps_view *placement)
+{
+    for (uint32_t p = 0; p < view->partition_count; p++)
+        if (view->is_worker[placement->owner[p]] || view->is_gone[placement->owner[p]])
+            return 0;
+    return view->lost_at == 0;
+}
+
 static void
 continue_generations(tt_ps_view *view, const tti_restore *restore)
 {
     view->generation = restore->generation;
-    if (restore->placement == NULL)
+    if (restore->placement == NULL || !holds_here(view, restore->placement))
         return;
     TT_ASSERT(restore->placement->partition_count == view->partition_count);
     memcpy(view->owner, restore->placement->owner, view->partition_count * sizeof *view->owner);
@@ -113,10 +179,14 @@ open_parts(tti_runtime *rt, const tt_setting *start, const tti_restore *restore,
                                 : tt_mesh_open(rt->node_count + 1, &rt->mesh, err));
     else
         TT_TRY(tt_ps_store_open(&job->table, rt->node_count, &rt->store, err));
-    for (uint32_t n = 0; n < rt->node_count; n++)
-        TT_TRY(open_node(rt, n, err));
+    for (uint32_t n = 0; n < rt->node_count; n++) {
+        rt->nodes[n].attempt = rt->newest->view->attempt[n];
+        TT_TRY(tti_records_open(&rt->nodes[n].records));
+        TT_TRY(tti_node_open(&rt->nodes[n], err));
+    }
     if (rt->mesh != NULL)
         TT_TRY(open_reader(rt, err));
+    TT_TRY(tti_membership_open(rt, err));
     rt->orphan_capacity = (size_t)rt->node_count * TTI_BATCHES_MAX * (size_t)job->spec.batch_size *
                           TTI_AGGREGATION_MAX;
     rt->orphans = tt_mem_zalloc(rt->orphan_capacity, sizeof *rt->orphans);
@@ -125,13 +195,30 @@ open_parts(tti_runtime *rt, const tt_setting *start, const tti_restore *restore,
         tt_mem_free(owner);
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
     }
-    tt_status status = restore != NULL ? tti_runtime_load(rt, restore, err) : TT_OK;
-    (void)tt_ledger_plan(rt->ledger, rt->newest->view->is_worker, owner);
-    (void)tt_ledger_assign(rt->ledger, owner);
+    tt_status status =
+        restore != NULL && restore->bytes != NULL ? tti_runtime_load(rt, restore, err) : TT_OK;
+    if (tti_runtime_workers(rt) > 0) {
+        (void)tt_ledger_plan(rt->ledger, rt->newest->view->is_worker, owner);
+        (void)tt_ledger_assign(rt->ledger, owner);
+    }
     tt_mem_free(owner);
     if (rt->store != NULL)
         tt_ps_store_adopt(rt->store, rt->newest->view);
     return status;
+}
+
+static tt_status
+open_nodes(tti_runtime *rt, tt_error *err)
+{
+    rt->nodes = tt_mem_zalloc_vector(rt->node_count + 1, sizeof *rt->nodes);
+    rt->moving = tt_mem_zalloc(TT_MAX(rt->job->table.partition_count, 1u), sizeof *rt->moving);
+    if (rt->nodes == NULL || rt->moving == NULL)
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
+    for (uint32_t n = 0; n <= rt->node_count; n++) {
+        rt->nodes[n].rt = rt;
+        rt->nodes[n].index = n;
+    }
+    return TT_OK;
 }
 
 tt_status
@@ -152,7 +239,9 @@ tti_runtime_open(const tt_job *job,
     rt->example_limit = UINT64_MAX;
     rt->round_limit = rt->hold_round = UINT32_MAX;
     (void)pthread_mutex_init(&rt->orphans_lock, NULL);
-    tt_status status = open_parts(rt, start, restore, err);
+    tt_status status = open_nodes(rt, err);
+    if (status == TT_OK)
+        status = open_parts(rt, start, restore, err);
     if (status != TT_OK) {
         tti_runtime_close(rt);
         return status;
@@ -168,6 +257,8 @@ tti_runtime_start(tti_runtime *rt, tt_error *err)
     rt->start_ns = tt_clock_now(&rt->clock) - rt->elapsed_ns;
     for (uint32_t n = 0; n < rt->node_count; n++) {
         char name[24];
+        if (rt->newest->view->is_gone[n])
+            continue;
         (void)snprintf(name, sizeof name, "tt-node-%u", n);
         tt_status status =
             tt_thread_start(&rt->nodes[n].thread, name, tti_node_main, &rt->nodes[n], err);
@@ -176,7 +267,7 @@ tti_runtime_start(tti_runtime *rt, tt_error *err)
             return status;
         }
     }
-    return TT_OK;
+    return tti_membership_start(rt, err);
 }
 
 // ---- generations ------------------------------------------------------------------------------
@@ -189,6 +280,20 @@ tti_runtime_wake_all(tti_runtime *rt)
     if (rt->store != NULL)
         tt_ps_store_wake(rt->store);
     tt_event_signal(&rt->resume);
+}
+
+// Nobody takes back a move of this generation before it is published.
+static void
+note_moves(tti_runtime *rt, const tt_ps_view *view)
+{
+    uint32_t more = 0;
+    for (uint32_t p = 0; p < view->partition_count; p++) {
+        if (view->moved_at[p] != view->generation)
+            continue;
+        more += tt_load_relaxed(&rt->moving[p]) == 0;
+        tt_store_relaxed(&rt->moving[p], view->generation);
+    }
+    (void)tt_add_acq_rel(&rt->unretired, more);
 }
 
 tt_status
@@ -206,32 +311,65 @@ tti_runtime_publish(tti_runtime *rt,
         return TT_NOMEM;
     }
     *generation = (tti_generation){.view = view, .setting = *setting, .previous = rt->newest};
-    uint32_t moves = tt_ps_view_moves(rt->newest->view, view);
-    int roles_change =
-        memcmp(rt->newest->view->is_worker, view->is_worker, sizeof view->is_worker) != 0;
-    (void)tt_add_acq_rel(&rt->unretired, moves);
+    int roles_change = memcmp(rt->newest->view->is_worker, view->is_worker, view->node_count) != 0;
+    note_moves(rt, view);
     rt->newest = generation;
     if (rt->store != NULL)
         tt_ps_store_adopt(rt->store, view);
     tt_store_release(&rt->current, generation); // acquired by nodes
-    if (roles_change) {
+    if (roles_change && tti_runtime_workers(rt) > 0) {
         (void)tt_ledger_plan(rt->ledger, view->is_worker, owner);
         *shards_moved = tt_ledger_assign(rt->ledger, owner);
     }
     tt_mem_free(owner);
-    if (rt->reader != NULL)
+    if (rt->reader != NULL && tt_ps_client_done(rt->reader))
         tt_ps_client_adopt(rt->reader, view);
+    else if (rt->reader != NULL) // in the middle of reading
+        tt_ps_client_lose(rt->reader, view);
     tti_runtime_wake_all(rt);
     return TT_OK;
+}
+
+int
+tti_runtime_settled(const tti_runtime *rt)
+{
+    const tt_ps_view *view = rt->newest->view;
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        if (!view->is_gone[n] && tt_load_acquire(&rt->nodes[n].adopted_generation) <
+                                     view->generation) // released in tti_node_adopt
+            return 0;
+    return tt_load_acquire(&rt->unretired) == 0; // partition_retired
+}
+
+void
+tti_runtime_horizon(const tti_runtime *rt, uint32_t *clock, uint32_t *round)
+{
+    *clock = *round = 0;
+    for (uint32_t n = 0; n < rt->node_count; n++) {
+        const tti_node *node = &rt->nodes[n];
+        if (!tt_load_relaxed(&node->working_seen))
+            continue;
+        *clock = TT_MAX(*clock, tt_load_relaxed(&node->clock_seen));
+        *round = TT_MAX(*round, tt_load_seq(&node->round_begun));
+    }
+    *round = rt->job->table.consistency == TT_PS_BSP ? *round + 1 : 0;
+}
+
+void
+tti_runtime_turn_gate(tti_runtime *rt)
+{
+    (void)tt_add_seq(&rt->gate, 1u);
 }
 
 void
 tti_runtime_collect(tti_runtime *rt)
 {
-    // Everyone has adopted the newest, so nobody looks at an older one.
+    // Everyone has adopted the newest, so nobody looks at an older one. A process that is declared
+    // dead looks at its own until it has ended.
     for (uint32_t n = 0; n < rt->node_count; n++)
-        if (tt_load_acquire(&rt->nodes[n].adopted_generation) <
-            rt->newest->view->generation) // released in tti_node_adopt
+        if (rt->nodes[n].server != NULL && !rt->nodes[n].crashed &&
+            tt_load_acquire(&rt->nodes[n].adopted_generation) <
+                rt->newest->view->generation) // released in tti_node_adopt
             return;
     tti_generation *old = rt->newest->previous;
     rt->newest->previous = NULL;
@@ -266,6 +404,8 @@ tti_runtime_bytes(const tti_runtime *rt, uint64_t *carried, uint64_t *drained)
     *carried = *drained = 0;
     for (uint32_t n = 0; rt->mesh != NULL && n < rt->node_count; n++) {
         tt_ps_server_counters counters;
+        if (rt->nodes[n].server == NULL)
+            continue;
         tt_ps_server_counters_read(rt->nodes[n].server, &counters);
         *carried += counters.bytes_carried;
         *drained += counters.bytes_drained + counters.bytes_fetched;
@@ -277,6 +417,10 @@ tti_runtime_bytes(const tti_runtime *rt, uint64_t *carried, uint64_t *drained)
 static int
 at_rest(const tti_runtime *rt, const tti_node *node)
 {
+    if (rt->newest->view->is_gone[node->index])
+        return 1;
+    if (node->crashed) // it does not answer; nobody knows yet why
+        return 0;
     if (!tt_load_acquire(&node->working_seen)) // released in change_role
         // One whose thread has not begun, or that is still giving partitions away, is about to
         // work.
@@ -314,6 +458,9 @@ tti_runtime_await_rest(tti_runtime *rt)
         if (all_at_rest(rt))
             break;
         (void)tt_event_wait(&rt->bell, seen, 0, 1000000);
+        tti_membership_watch(rt);
+        if (rt->membership.must_go_back || rt->membership.must_fail)
+            return 0;                            // some will never rest
         if (tt_clock_now(&rt->clock) > deadline) // an iteration of more than a minute
             return 0;
     }
@@ -352,6 +499,7 @@ tti_runtime_stop(tti_runtime *rt)
             uint32_t seen = tt_event_read(&rt->bell);
             if (!tt_load_acquire(&rt->nodes[n].left))
                 (void)tt_event_wait(&rt->bell, seen, 0, 1000000);
+            tti_membership_watch(rt);
         }
 }
 
@@ -361,6 +509,7 @@ join_all(tti_runtime *rt)
 {
     tt_store_release(&rt->stop_servers, 1); // acquired in tti_node_main
     tti_runtime_wake_all(rt);
+    tti_membership_stop(rt);
     for (uint32_t n = 0; n < rt->node_count; n++)
         tt_thread_join(&rt->nodes[n].thread);
 }
@@ -370,14 +519,15 @@ tti_runtime_close(tti_runtime *rt)
 {
     if (rt == NULL)
         return;
-    tti_runtime_stop(rt);
-    join_all(rt);
-    for (uint32_t n = 0; n < rt->node_count; n++) {
-        tti_node *node = &rt->nodes[n];
-        tt_knob_set_close(node->knobs);
-        tti_worker_close(node);
-        tt_ps_server_close(node->server);
+    if (rt->nodes != NULL && rt->newest != NULL && rt->newest->view != NULL) {
+        tti_runtime_stop(rt);
+        join_all(rt);
     }
+    for (uint32_t n = 0; rt->nodes != NULL && n < rt->node_count; n++) {
+        tti_node_close(&rt->nodes[n]);
+        tt_mem_free(rt->nodes[n].records.slots);
+    }
+    tti_membership_close(rt);
     tt_ps_client_close(rt->reader);
     tt_ps_store_close(rt->store);
     tt_mesh_close(rt->mesh);
@@ -389,6 +539,8 @@ tti_runtime_close(tti_runtime *rt)
         rt->newest = previous;
     }
     tt_mem_free(rt->orphans);
+    tt_mem_free(rt->nodes);
+    tt_mem_free(rt->moving);
     (void)pthread_mutex_destroy(&rt->orphans_lock);
     tt_mem_free(rt);
 }
@@ -403,22 +555,21 @@ tti_runtime_abandon(tti_runtime *rt)
 void
 tti_runtime_traffic(const tti_runtime *rt, tti_traffic *sum)
 {
+    const tti_traffic *lost = &rt->lost_traffic; // what the mesh counts outlives processes
+    sum->batches_ready += lost->batches_ready;
+    sum->batches_waited += lost->batches_waited;
+    sum->pushes += lost->pushes;
+    sum->moving_wait_count += lost->moving_wait_count;
     for (uint32_t n = 0; n < rt->node_count; n++) {
-        const tti_node *node = &rt->nodes[n];
-        sum->batches_ready += tt_load_relaxed(&node->batches_ready);
-        sum->batches_waited += tt_load_relaxed(&node->batches_waited);
+        add_traffic(sum, &rt->nodes[n]);
         if (rt->mesh == NULL)
             continue;
         tt_mesh_counters mesh;
-        tt_ps_client_counters client;
         tt_mesh_counters_read(rt->mesh, n, &mesh);
-        tt_ps_client_counters_read(node->client, &client);
         sum->frames += mesh.frames;
         sum->bytes += mesh.bytes;
         sum->chunks += mesh.chunks;
         sum->sleeps += mesh.sleeps;
-        sum->pushes += client.pushes;
-        sum->moving_wait_count += client.moving_wait_count;
     }
 }
 
@@ -450,11 +601,13 @@ tti_runtime_read_model(tti_runtime *rt, float *out)
         tt_ps_store_read(rt->store, keys, out);
     } else {
         tt_ps_client_time(rt->reader, tt_clock_now(&rt->clock));
+        tt_ps_client_adopt(rt->reader, rt->newest->view);
         tt_ps_client_pull(rt->reader, keys, 0, 1, out);
         while (!tt_ps_client_done(
             rt->reader)) { // servers answer as long as they run, and they outlive this call
             if (tt_mesh_receive(rt->mesh, rt->node_count, 64, on_reader_frame, rt) == 0)
                 tt_mesh_wait(rt->mesh, rt->node_count, 5000000);
+            tti_membership_watch(rt);
             tt_ps_client_time(rt->reader, tt_clock_now(&rt->clock));
             tt_ps_client_tick(rt->reader, rt->retry_ns);
             tt_mesh_flush(rt->mesh, rt->node_count);

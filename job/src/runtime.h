@@ -6,7 +6,9 @@
 #ifndef TTI_RUNTIME_H
 #define TTI_RUNTIME_H
 
+#include "checkpoint_file.h"
 #include "job_internal.h"
+#include "tt/cluster_members.h"
 
 enum { TTI_RECORDS = 8192, TTI_BATCHES_MAX = 10, TTI_COMPUTE_MAX = 4, TTI_AGGREGATION_MAX = 8 };
 
@@ -69,7 +71,12 @@ struct tti_runtime;
 typedef struct tti_node {
     struct tti_runtime *rt;
     uint32_t index;
+    uint32_t attempt; // which process of this number it is
     tt_thread thread;
+    // Its host's part (agent.c), where processes can die.
+    tt_thread agent;
+    tt_pulse pulse;
+    int crashed; // the process has ended where it stood; [master and the simulation, in turns]
     tt_ps_server *server; // messages only
     tt_ps_client *client; // messages only
     tt_outbox outbox;
@@ -91,6 +98,8 @@ typedef struct tti_node {
     uint32_t round, slice;           // BSP: next item to prepare
     uint32_t clock;                  // SSP: iterations done
     int clock_ended;                 // SSP: nobody waits for it any more
+    int clock_unknown;               // SSP: some server does not know it
+    uint32_t lost_seen;              // the last death it has taken note of
     uint64_t boundary_ns, paused_ns; // of the cycle under way
     uint32_t resting;                // for which call to rest, 0: for none; release
     int finished;                    // worker has reached a limit; release
@@ -106,6 +115,31 @@ typedef struct tti_node {
     tti_records records;
 } tti_node;
 
+// Messages and batches over all nodes of a runtime, or of several one after the other.
+typedef struct tti_traffic {
+    uint64_t frames, bytes, chunks, sleeps, pushes, batches_ready, batches_waited;
+    uint64_t moving_wait_count;
+} tti_traffic;
+
+// Nodes that die and come back (membership.c); the master's. Only where they can.
+typedef struct tti_membership {
+    int on;
+    tt_mesh *control; // heartbeats; its last end is the master's
+    tt_members members;
+    int stop_agents; // release
+    // A server died and nothing but going back to the last checkpoint keeps all parameters of one
+    // moment (BSP); or there are not enough nodes left.
+    int must_go_back, must_fail;
+    uint32_t deaths, returns;
+    // The last checkpoint, while partitions are being restored from it.
+    tti_checkpoint file;
+    tt_ps_state *state;
+    // Finds it. errors TT_NOTFOUND there is none yet
+    tt_status (*find_checkpoint)(void *self, tti_checkpoint *out, tt_error *err);
+    void (*on_event)(void *self, const char *text);
+    void *self; // of these
+} tti_membership;
+
 typedef struct tti_runtime {
     const tt_job *job;
     tt_clock clock;
@@ -113,7 +147,9 @@ typedef struct tti_runtime {
     tt_mesh *mesh;      // messages; its last end is the master's
     tt_ps_store *store; // in place
     tt_ledger *ledger;
-    tti_node nodes[TT_PS_NODES_MAX];
+    tti_node *nodes; // [node_count + 1]; the last is the master, as a reader
+    tti_membership membership;
+    tti_traffic lost_traffic;      // of processes that have ended
     tt_ps_client *reader;          // master's, for evaluation
     const tti_generation *current; // release; acquired by nodes
     tti_generation *newest;        // master's own pointer to the same
@@ -123,7 +159,10 @@ typedef struct tti_runtime {
     tt_event resume;           // the end of a pause, or stop
     uint64_t applied;          // iterations applied, relaxed add
     uint64_t examples_trained; // relaxed add
-    uint32_t unretired;     // partitions that still have to leave their old server, sub by servers
+    // Generation of a partition's move that is under way, or 0; and how many are: they still have
+    // to leave their old server, or to be restored. Taken back by servers.
+    uint32_t *moving; // [partition_count]
+    uint32_t unretired;
     uint64_t example_limit; // ASP, SSP: workers end when so many were taken; relaxed
     uint32_t round_limit;   // BSP; relaxed
     // BSP: odd while the master chooses the round of a new generation; nobody begins a round then
@@ -143,15 +182,9 @@ typedef struct tti_runtime {
     double load_model_s, load_data_s; // spent in tti_runtime_load
 } tti_runtime;
 
-// Messages and batches over all nodes of a runtime, or of several one after the other.
-typedef struct tti_traffic {
-    uint64_t frames, bytes, chunks, sleeps, pushes, batches_ready, batches_waited;
-    uint64_t moving_wait_count;
-} tti_traffic;
-
 // A saved runtime to go on from.
 typedef struct tti_restore {
-    const uint8_t *bytes; // as tti_runtime_save wrote them
+    const uint8_t *bytes; // as tti_runtime_save wrote them; NULL: from the beginning
     size_t count;
     double elapsed_s;            // on the job's clock
     uint32_t generation;         // the first one's number
@@ -171,6 +204,11 @@ TT_NODISCARD tt_status tti_runtime_publish(tti_runtime *rt,
                                            tt_ps_view *view,
                                            const tt_setting *setting,
                                            uint32_t *shards_moved);
+// The clock with which joining workers begin, and under BSP the round from which a new generation
+// holds: the first that nobody has begun. The gate must be closed.
+void tti_runtime_horizon(const tti_runtime *rt, uint32_t *clock, uint32_t *round);
+// BSP: closes the gate, or opens it (see may_begin_round).
+void tti_runtime_turn_gate(tti_runtime *rt);
 // Frees generations that no node uses any more.
 void tti_runtime_collect(tti_runtime *rt);
 void tti_runtime_wake_all(tti_runtime *rt);
@@ -185,6 +223,8 @@ void tti_runtime_stop(tti_runtime *rt);
 void tti_runtime_close(tti_runtime *rt);
 // Closes it although iterations are under way: they are given up.
 void tti_runtime_abandon(tti_runtime *rt);
+// Every node that is there has adopted the newest generation, and no partition is on its way.
+int tti_runtime_settled(const tti_runtime *rt);
 // Adds what its nodes counted.
 void tti_runtime_traffic(const tti_runtime *rt, tti_traffic *sum);
 // Iterations applied so far: pushes, merged ones counted as many; under BSP rounds.
@@ -207,8 +247,30 @@ uint64_t tti_runtime_save_bytes(const tti_runtime *rt);
 // Of a runtime whose parts were just opened. errors TT_CORRUPT, TT_INVALID another model; TT_NOMEM
 TT_NODISCARD tt_status tti_runtime_load(tti_runtime *rt, const tti_restore *restore, tt_error *err);
 
+// The parameters' part of what tti_runtime_save wrote. errors TT_CORRUPT, TT_INVALID, TT_NOMEM
+TT_NODISCARD tt_status tti_runtime_open_saved(
+    tti_runtime *rt, const uint8_t *bytes, uint64_t count, tt_ps_state **out, tt_error *err);
+
+// runtime.c, for processes that begin and end while the job runs
+TT_NODISCARD tt_status tti_node_open(tti_node *node, tt_error *err);
+void tti_node_close(tti_node *node);
+
+// membership.c [master]
+TT_NODISCARD tt_status tti_membership_open(tti_runtime *rt, tt_error *err);
+// Lets heartbeats in, declares who is dead, publishes deaths and returns. From every wait of the
+// master.
+void tti_membership_watch(tti_runtime *rt);
+TT_NODISCARD tt_status tti_membership_start(tti_runtime *rt, tt_error *err);
+void tti_membership_stop(tti_runtime *rt);
+void tti_membership_close(tti_runtime *rt);
+
+// agent.c: what starts and ends a node's process on its host.
+void *tti_agent_main(void *self);
+
 // node.c
 void *tti_node_main(void *self);
+// It was declared dead, and has not heard of it yet.
+int tti_node_is_expelled(const tti_node *node);
 // Lets messages in and does what servers do meanwhile; waits at most timeout_ns when there is
 // nothing. [node]
 void tti_node_serve(tti_node *node, uint64_t timeout_ns);
@@ -229,6 +291,8 @@ uint32_t *tti_worker_rows(const tti_node *node, uint32_t slot);
 int tti_worker_iterate(tti_node *node);
 // Gives away what was prepared: the node becomes a server.
 void tti_worker_retire(tti_node *node);
+// What a process that has ended took and had not trained is given to others. [master]
+void tti_worker_bury(const tti_node *node);
 void tti_worker_join(tti_node *node);
 // BSP: forgets prepared batches; they will be prepared again, from effective_round on, by whoever
 // owns their slices then.

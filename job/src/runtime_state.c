@@ -19,24 +19,44 @@ static void
 hold_at_next_round(tti_runtime *rt)
 {
     uint32_t round = 0;
-    (void)tt_add_seq(&rt->gate, 1u); // see may_begin_round
+    tti_runtime_turn_gate(rt);
     for (uint32_t n = 0; n < rt->node_count; n++)
         if (tt_load_relaxed(&rt->nodes[n].working_seen))
             round = TT_MAX(round, tt_load_seq(&rt->nodes[n].round_begun) + 1);
     // Nobody comes to a round beyond the last.
     round = TT_MIN(round, tt_load_relaxed(&rt->round_limit));
     tt_store_release(&rt->hold_round, round); // acquired in must_rest
-    (void)tt_add_seq(&rt->gate, 1u);
+    tti_runtime_turn_gate(rt);
+}
+
+// Somebody may have died on the way to rest, and partitions be on their way since: they arrive
+// without the workers.
+static int
+await_partitions(tti_runtime *rt)
+{
+    uint64_t deadline = tt_clock_now(&rt->clock) + 10000000000u;
+    while (tt_load_acquire(&rt->unretired) > 0) { // partition_retired
+        uint32_t seen = tt_event_read(&rt->bell);
+        if (rt->membership.must_go_back || rt->membership.must_fail ||
+            tt_clock_now(&rt->clock) > deadline)
+            return 0;
+        (void)tt_event_wait(&rt->bell, seen, 0, 1000000);
+        tti_membership_watch(rt);
+    }
+    return 1;
 }
 
 int
 tti_runtime_hold(tti_runtime *rt)
 {
-    if (!is_bsp(rt))
-        return tti_runtime_pause(rt);
-    hold_at_next_round(rt);
-    tti_runtime_call_to_rest(rt);
-    if (tti_runtime_await_rest(rt))
+    if (!is_bsp(rt)) {
+        if (!tti_runtime_pause(rt))
+            return 0;
+    } else {
+        hold_at_next_round(rt);
+        tti_runtime_call_to_rest(rt);
+    }
+    if (tti_runtime_await_rest(rt) && await_partitions(rt))
         return 1;
     tti_runtime_go_on(rt);
     return 0;
@@ -51,11 +71,18 @@ tti_runtime_go_on(tti_runtime *rt)
 
 // ---- saving -----------------------------------------------------------------------------------
 
+// What a dead node had was given to others.
+static int
+is_gone(const tti_node *node)
+{
+    return node->server != NULL && node->rt->newest->view->is_gone[node->index];
+}
+
 static uint64_t
 prepared_rows(const tti_node *node)
 {
     uint64_t rows = 0;
-    for (uint32_t i = 0; i < node->batch_count; i++)
+    for (uint32_t i = 0; !is_gone(node) && i < node->batch_count; i++)
         rows += tt_batch_rows(node->batches[(node->batch_head + i) % TTI_BATCHES_MAX]);
     return rows;
 }
@@ -75,13 +102,19 @@ save_untrained(tti_runtime *rt, tt_archive *out)
     tt_archive_field(out, rt->orphans, rt->orphan_count * sizeof *rt->orphans);
     for (uint32_t n = 0; n < rt->node_count && !is_bsp(rt); n++) {
         const tti_node *node = &rt->nodes[n];
-        for (uint32_t i = node->batch_count; i-- > 0;) {
+        for (uint32_t i = is_gone(node) ? 0 : node->batch_count; i-- > 0;) {
             uint32_t slot = (node->batch_head + i) % TTI_BATCHES_MAX;
             tt_archive_field(out, tti_worker_rows(node, slot),
                              tt_batch_rows(node->batches[slot]) * sizeof(uint32_t));
         }
     }
     pthread_mutex_unlock(&rt->orphans_lock);
+}
+
+static int
+holds(const tti_node *node)
+{
+    return node->server != NULL && !is_gone(node);
 }
 
 static void
@@ -93,10 +126,11 @@ save_table(tti_runtime *rt, tt_archive *out)
         return;
     }
     for (uint32_t n = 0; n < rt->node_count; n++)
-        count += tt_ps_server_save_count(rt->nodes[n].server, &bytes);
+        count += holds(&rt->nodes[n]) ? tt_ps_server_save_count(rt->nodes[n].server, &bytes) : 0;
     TT_ARCHIVE(out, count);
     for (uint32_t n = 0; n < rt->node_count; n++)
-        tt_ps_server_save(rt->nodes[n].server, out);
+        if (holds(&rt->nodes[n]))
+            tt_ps_server_save(rt->nodes[n].server, out);
 }
 
 uint64_t
@@ -106,6 +140,8 @@ tti_runtime_save_bytes(const tti_runtime *rt)
     if (rt->store != NULL)
         return bytes + tt_ps_store_save_bytes(rt->store);
     for (uint32_t n = 0; n < rt->node_count; n++) {
+        if (!holds(&rt->nodes[n]))
+            continue;
         (void)tt_ps_server_save_count(rt->nodes[n].server, &part);
         bytes += part;
     }
@@ -176,6 +212,31 @@ load_table(tti_runtime *rt, tt_archive *in, tt_error *err)
     return status == TT_OK
                ? TT_OK
                : tt_error_set(err, status, NULL, NULL, "no memory to restore the parameters");
+}
+
+// The positions before the parameters are read and left alone.
+tt_status
+tti_runtime_open_saved(
+    tti_runtime *rt, const uint8_t *bytes, uint64_t count, tt_ps_state **out, tt_error *err)
+{
+    tt_archive in;
+    tt_ledger *ledger;
+    uint64_t iterations = 0, trained = 0, rows = 0;
+    *out = NULL;
+    if (bytes == NULL)
+        return damaged(err);
+    TT_TRY(tt_ledger_open(rt->job->shards, rt->node_count, &ledger, err));
+    tt_archive_read(&in, bytes, count);
+    tt_archive_tag(&in, STATE_VERSION);
+    TT_ARCHIVE(&in, iterations);
+    TT_ARCHIVE(&in, trained);
+    tt_status status = in.status == TT_OK ? tt_ledger_load(ledger, &in) : in.status;
+    tt_ledger_close(ledger);
+    TT_ARCHIVE(&in, rows);
+    if (status != TT_OK || in.status != TT_OK || rows > SIZE_MAX / sizeof *rt->orphans ||
+        (rows > 0 && tt_archive_borrow(&in, (size_t)rows * sizeof *rt->orphans) == NULL))
+        return damaged(err);
+    return tt_ps_state_open(&rt->job->table, &in, out, err);
 }
 
 tt_status

@@ -15,8 +15,8 @@ tti_job_simulated_hosts(const tt_job *job)
     return hosts > 0 ? (uint32_t)hosts : job->node_count;
 }
 
-static uint32_t
-host_of(const tti_node *node)
+uint32_t
+tti_simulated_host(const tti_node *node)
 {
     return node->index % tti_job_simulated_hosts(node->rt->job);
 }
@@ -101,7 +101,7 @@ void
 tti_simulated_enter(const tti_node *node)
 {
     if (node->rt->job->sim != NULL)
-        tt_sim_settle_on(node->rt->job->sim, host_of(node));
+        tt_sim_settle_on(node->rt->job->sim, tti_simulated_host(node));
 }
 
 // ---- messages ----------------------------------------------------------------------------------
@@ -141,6 +141,52 @@ message_s(void *self, uint32_t node, const tt_frame *frame, uint32_t chunks, int
            content_s(s, &rt->job->table, frame, sending);
 }
 
+static tt_status
+open_mesh(tti_runtime *rt, const tt_sim_network *network, tt_mesh **out, tt_error *err)
+{
+    uint32_t *host_of_node = tt_mem_alloc((rt->node_count + 1) * sizeof *host_of_node);
+    if (host_of_node == NULL)
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for %u nodes", rt->node_count);
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        host_of_node[n] = tti_simulated_host(&rt->nodes[n]);
+    host_of_node[rt->node_count] = TT_SIM_NOWHERE; // the master's end
+    tt_status status =
+        tt_sim_mesh_open(rt->job->sim, network, rt->node_count + 1, host_of_node, out, err);
+    tt_mem_free(host_of_node);
+    return status;
+}
+
+static double
+nothing_s(void *self, uint32_t node, const tt_frame *frame, uint32_t chunks, int sending)
+{
+    TT_UNUSED(self);
+    TT_UNUSED(node);
+    TT_UNUSED(frame);
+    TT_UNUSED(chunks);
+    TT_UNUSED(sending);
+    return 0;
+}
+
+tt_status
+tti_simulated_control(tti_runtime *rt, tt_mesh **out, tt_error *err)
+{
+    const tti_simulation_spec *s = &rt->job->spec.simulation;
+    const tt_sim_network network = {.bytes_per_s = (double)s->rate,
+                                    .latency_s = s->latency,
+                                    .oversubscription = 1,
+                                    .nowhere_is_far = 1,
+                                    .cost_s = nothing_s};
+    return open_mesh(rt, &network, out, err);
+}
+
+void
+tti_simulated_gone(const tti_runtime *rt, uint8_t *is_gone)
+{
+    const tt_sim *sim = rt->job->sim;
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        is_gone[n] = sim != NULL && !tt_sim_host_is_up(sim, tti_simulated_host(&rt->nodes[n]));
+}
+
 tt_status
 tti_simulated_mesh(tti_runtime *rt, tt_error *err)
 {
@@ -152,12 +198,7 @@ tti_simulated_mesh(tti_runtime *rt, tt_error *err)
                                     .jitter = s->network_jitter,
                                     .cost_s = message_s,
                                     .cost_self = rt};
-    uint32_t host_of_node[TT_PS_NODES_MAX + 1];
-    for (uint32_t n = 0; n < rt->node_count; n++)
-        host_of_node[n] = n % tti_job_simulated_hosts(rt->job);
-    host_of_node[rt->node_count] = TT_SIM_NOWHERE; // the master's end
-    return tt_sim_mesh_open(rt->job->sim, &network, rt->node_count + 1, host_of_node, &rt->mesh,
-                            err);
+    return open_mesh(rt, &network, &rt->mesh, err);
 }
 
 // ---- computing ---------------------------------------------------------------------------------
@@ -173,7 +214,7 @@ luck(const tti_node *node)
         return 1;
     tt_rng rng;
     tt_rng_init(&rng, (uint64_t)job->spec.seed, TT_RNG_SIMULATION,
-                ((uint64_t)(host_of(node) + 1) << 40) + node->iterations);
+                ((uint64_t)(tti_simulated_host(node) + 1) << 40) + node->iterations);
     return exp(spread * tt_rng_normal(&rng) - 0.5 * spread * spread);
 }
 

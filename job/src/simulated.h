@@ -12,6 +12,12 @@ TT_NODISCARD tt_status tti_simulate(tt_job *job,
                                     void *argument,
                                     tt_error *err);
 TT_NODISCARD tt_status tti_simulated_mesh(tti_runtime *rt, tt_error *err);
+// A network of its own for heartbeats, whose messages cost nothing and reach the master through
+// what befalls the hosts.
+TT_NODISCARD tt_status tti_simulated_control(tti_runtime *rt, tt_mesh **out, tt_error *err);
+uint32_t tti_simulated_host(const tti_node *node);
+// is_gone[node_count]: whose host is not there now.
+void tti_simulated_gone(const tti_runtime *rt, uint8_t *is_gone);
 
 // The calling fiber is this node's from now on. [node]
 void tti_simulated_enter(const tti_node *node);

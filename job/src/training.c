@@ -203,7 +203,9 @@ tti_training_open(tti_training *tr,
     tt_knob_set_commit(tr->checker);
     (void)tt_setting_format(&job->space, &tr->setting, NULL, tr->setting_text,
                             sizeof tr->setting_text);
-    return open_runtime(tr, resume, err);
+    TT_TRY(open_runtime(tr, resume, err));
+    tti_training_join_members(tr);
+    return TT_OK;
 }
 
 void
@@ -267,6 +269,7 @@ static tt_status
 turn(tti_training *tr, tt_error *err)
 {
     save_records(tr);
+    TT_TRY(tti_training_follow_members(tr, err));
     tti_training_drain(tr);
     tti_training_follow_transition(tr);
     TT_TRY(tti_training_check_stop(tr, err));

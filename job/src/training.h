@@ -91,6 +91,8 @@ typedef struct tti_training {
 
     uint32_t windows;
     double next_commit_s;
+    uint32_t deaths, returns; // of nodes, in runtimes that were closed
+    uint32_t setting_changes;
     double next_line_s;
     int line_shown;
     double iteration_times[4096]; // of windows, for the median
@@ -126,6 +128,8 @@ TT_NODISCARD tt_status tti_training_enable_checkpoints(tti_training *tr, tt_erro
 void tti_training_checkpoint(tti_training *tr);
 // The one of the end; the workers rest from there on.
 void tti_training_last_checkpoint(tti_training *tr);
+// Waits for the one that is being written.
+void tti_training_finish_checkpoint(tti_training *tr);
 void tti_training_close_checkpoints(tti_training *tr);
 // Writes one at once for a restart, and its path. The workers rest from there on: the runtime is to
 // be closed. On failure they are let go again.
@@ -145,6 +149,19 @@ TT_NODISCARD tt_status tti_training_restart(tti_training *tr,
                                             const tt_reconfig_plan *plan,
                                             int *refused,
                                             tt_error *err);
+// Opens and starts the nodes in the place of those that were closed; the job's clock goes on.
+TT_NODISCARD tt_status tti_training_open_and_start(tti_training *tr,
+                                                   const tt_setting *setting,
+                                                   const tti_restore *restore,
+                                                   uint64_t start_ns,
+                                                   tt_error *err);
+// training_members.c
+// Of the runtime just opened: where the last checkpoint is, and who is told what happens.
+void tti_training_join_members(tti_training *tr);
+// Of one that is about to be closed: what is to be remembered.
+void tti_training_leave_members(tti_training *tr);
+// Deaths and returns. errors TT_PEER too few nodes are left; those of going back
+TT_NODISCARD tt_status tti_training_follow_members(tti_training *tr, tt_error *err);
 // training_switch.c
 // move: partitions that change server besides.
 tt_status tti_training_switch(tti_training *tr,

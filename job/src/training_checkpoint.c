@@ -152,8 +152,8 @@ report(tti_training *tr)
     c->failed = 1;
 }
 
-static void
-finish_writing(tti_training *tr)
+void
+tti_training_finish_checkpoint(tti_training *tr)
 {
     tti_checkpointing *c = &tr->checkpoint;
     if (!c->writing)
@@ -168,10 +168,11 @@ tti_training_checkpoint(tti_training *tr)
 {
     tti_checkpointing *c = &tr->checkpoint;
     if (c->writing && tt_load_acquire(&c->written)) // released in writer_main
-        finish_writing(tr);
+        tti_training_finish_checkpoint(tr);
     double now = tti_training_now(tr);
     // Parameters on their way are at rest nowhere; a move takes a moment.
-    if (!c->enabled || c->writing || now < c->next_s || tr->transition.active)
+    if (!c->enabled || c->writing || now < c->next_s || tr->transition.active ||
+        !tti_runtime_settled(tr->rt))
         return;
     if (!copy_all(tr, 0))
         return;
@@ -186,24 +187,31 @@ tti_training_checkpoint(tti_training *tr)
 }
 
 static int
+is_moving(const tti_training *tr)
+{
+    return tr->transition.active || tt_load_acquire(&tr->rt->unretired) > 0; // partition_retired
+}
+
+static int
 settle(tti_training *tr)
 {
     double deadline = tti_training_now(tr) + SETTLE_LIMIT_S;
-    while (tr->transition.active && tti_training_now(tr) < deadline) {
+    while (is_moving(tr) && tti_training_now(tr) < deadline) {
         uint32_t seen = tt_event_read(&tr->rt->bell);
         tti_training_drain(tr);
+        tti_membership_watch(tr->rt);
         tti_training_follow_transition(tr);
-        if (tr->transition.active)
+        if (is_moving(tr))
             (void)tt_event_wait(&tr->rt->bell, seen, 0, SETTLE_NS);
     }
-    return !tr->transition.active;
+    return !is_moving(tr);
 }
 
 void
 tti_training_last_checkpoint(tti_training *tr)
 {
     tti_checkpointing *c = &tr->checkpoint;
-    finish_writing(tr);
+    tti_training_finish_checkpoint(tr);
     if (!c->enabled || tr->outcome == TT_JOB_FAILED)
         return;
     if (!settle(tr) || !copy_all(tr, 1)) {
@@ -225,7 +233,7 @@ tti_training_checkpoint_and_rest(tti_training *tr, char *path, size_t path_size,
 {
     tti_checkpointing *c = &tr->checkpoint;
     TT_ASSERT(c->config != NULL && !tr->transition.active); // see may_restart
-    finish_writing(tr);
+    tti_training_finish_checkpoint(tr);
     if (!copy_all(tr, 1))
         return tt_error_set(err, TT_BUSY, NULL, NULL, "the workers do not come to rest");
     tt_status status = c->status;

@@ -7,14 +7,15 @@
 #include <math.h>
 
 // The job's clock goes on: what a restart takes is training time.
-static tt_status
-open_and_start(tti_training *tr,
-               const tt_setting *setting,
-               const tti_restore *restore,
-               uint64_t start_ns,
-               tt_error *err)
+tt_status
+tti_training_open_and_start(tti_training *tr,
+                            const tt_setting *setting,
+                            const tti_restore *restore,
+                            uint64_t start_ns,
+                            tt_error *err)
 {
     TT_TRY(tti_runtime_open(tr->job, setting, restore, &tr->rt, err));
+    tti_training_join_members(tr);
     tti_training_set_limits(tr);
     tt_status status = tti_runtime_start(tr->rt, err);
     if (status != TT_OK) {
@@ -47,6 +48,7 @@ replace_runtime(tti_training *tr,
     uint64_t start_ns = tr->rt->start_ns;
     uint32_t generation = tr->rt->newest->view->generation;
     tti_runtime_traffic(tr->rt, &tr->traffic);
+    tti_training_leave_members(tr);
     tti_runtime_abandon(tr->rt);
     tr->rt = NULL;
     tti_checkpoint file;
@@ -62,12 +64,12 @@ replace_runtime(tti_training *tr,
     uint64_t count;
     restore.bytes = tti_checkpoint_find(from, "runtime", &count);
     restore.count = count;
-    tt_status status = open_and_start(tr, &plan->to, &restore, start_ns, err);
+    tt_status status = tti_training_open_and_start(tr, &plan->to, &restore, start_ns, err);
     if (status != TT_OK) {
         *refused = 1;
         restore.generation = generation;
         restore.placement = NULL;
-        status = open_and_start(tr, &tr->setting, &restore, start_ns, NULL);
+        status = tti_training_open_and_start(tr, &tr->setting, &restore, start_ns, NULL);
     }
     tti_checkpoint_fini(&file);
     return status;

@@ -25,7 +25,7 @@ double
 tti_training_epochs(const tti_training *tr)
 {
     if (tr->job->table.consistency == TT_PS_BSP)
-        return (double)tr->iterations / tti_job_epoch_iterations(tr->job);
+        return (double)tti_runtime_iterations(tr->rt) / tti_job_epoch_iterations(tr->job);
     return tt_ledger_epochs(tr->rt->ledger);
 }
 

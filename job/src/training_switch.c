@@ -14,28 +14,6 @@ tti_training_record_setting(tti_training *tr, uint32_t id, const tt_setting *set
         tti_record_failed(tr, &err);
 }
 
-// The clock with which joining workers begin, and under BSP the round from which a new generation
-// holds: the first that nobody has begun. The gate must be closed.
-static void
-horizon(const tti_training *tr, uint32_t *clock, uint32_t *round)
-{
-    *clock = *round = 0;
-    for (uint32_t n = 0; n < tr->rt->node_count; n++) {
-        const tti_node *node = &tr->rt->nodes[n];
-        if (!tt_load_relaxed(&node->working_seen))
-            continue;
-        *clock = TT_MAX(*clock, tt_load_relaxed(&node->clock_seen));
-        *round = TT_MAX(*round, tt_load_seq(&node->round_begun));
-    }
-    *round = tr->job->table.consistency == TT_PS_BSP ? *round + 1 : 0;
-}
-
-static void
-turn_gate(tti_training *tr)
-{
-    (void)tt_add_seq(&tr->rt->gate, 1u); // see may_begin_round
-}
-
 static void
 take_setting(tti_training *tr, const tt_setting *to, uint32_t to_id)
 {
@@ -43,6 +21,7 @@ take_setting(tti_training *tr, const tt_setting *to, uint32_t to_id)
     tr->cost_to = to_id;
     tr->setting = *to;
     tr->setting_id = to_id;
+    tr->setting_changes++;
     tti_training_record_setting(tr, to_id, &tr->setting);
     (void)tt_setting_format(&tr->job->space, &tr->setting, NULL, tr->setting_text,
                             sizeof tr->setting_text);
@@ -77,7 +56,7 @@ plan_switch(
 {
     uint32_t clock, round;
     const tt_ps_view *view = tr->rt->newest->view;
-    horizon(tr, &clock, &round);
+    tti_runtime_horizon(tr->rt, &clock, &round);
     TT_TRY(tt_reconfig_plan_make(&tr->job->space, tr->checker, &tr->setting, to, view, clock, round,
                                  plan, err));
     if (move > 0 && plan->servers_from == plan->servers_to)
@@ -121,13 +100,13 @@ tti_training_switch(tti_training *tr,
         report_cost(tr, tti_training_iteration_s(tr));
     if (tr->method == TT_RECONFIG_CHECKPOINT)
         return restart(tr, to, to_id, move, refused, err);
-    turn_gate(tr);
+    tti_runtime_turn_gate(tr->rt);
     tt_status status = plan_switch(tr, to, move, &plan, err);
     if (status == TT_OK)
         status = publish(tr, &plan, to_id, err);
     else if (status == TT_INVALID)
         *refused = 1;
-    turn_gate(tr);
+    tti_runtime_turn_gate(tr->rt);
     return *refused ? TT_OK : status;
 }
 
@@ -195,16 +174,18 @@ static void
 note_progress(tti_training *tr)
 {
     tti_runtime *rt = tr->rt;
+    const tt_ps_view *view = rt->newest->view;
+    uint32_t nodes = 0;
     for (uint32_t n = 0; n < rt->node_count; n++) {
         // Adopted, and in its new role: a server that is to work begins when everything it gave
-        // away has arrived.
+        // away has arrived. One that died meanwhile is not waited for.
         const tti_node *node = &rt->nodes[n];
         uint64_t adopted = tt_load_acquire(&node->adopted_generation); // released in tti_node_adopt
-        if (adopted >= tr->transition.cost.generation &&
-            tt_load_acquire(&node->working_seen) ==
-                rt->newest->view->is_worker[n]) // released in change_role
-            tt_reconfig_adopted(&tr->transition, n);
+        nodes += view->is_gone[n] || (adopted >= tr->transition.cost.generation &&
+                                      tt_load_acquire(&node->working_seen) ==
+                                          view->is_worker[n]); // released in change_role
     }
+    tt_reconfig_adopted(&tr->transition, nodes);
     uint32_t left = tt_load_acquire(&rt->unretired);
     while (tr->transition.active &&
            tr->transition.retired + left < tr->transition.cost.partitions_moved)
@@ -252,7 +233,8 @@ tt_status
 tti_training_follow_script(tti_training *tr, tt_error *err)
 {
     const tt_job *job = tr->job;
-    if (tr->transition.active || tr->next_script >= job->script_count)
+    if (tr->transition.active || tr->next_script >= job->script_count ||
+        !tti_runtime_settled(tr->rt))
         return TT_OK;
     const tti_script_step *step = &job->script[tr->next_script];
     if (tti_runtime_iterations(tr->rt) < step->iteration)

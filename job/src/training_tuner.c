@@ -177,16 +177,18 @@ tti_training_step_tuner(tti_training *tr, tt_error *err)
     tti_runtime *rt = tr->rt;
     uint64_t adopted = UINT64_MAX;
     for (uint32_t n = 0; n < rt->node_count; n++)
-        adopted =
-            TT_MIN(adopted,
-                   tt_load_acquire(&rt->nodes[n].adopted_generation)); // released in tti_node_adopt
+        if (!rt->newest->view->is_gone[n])
+            adopted = TT_MIN(
+                adopted,
+                tt_load_acquire(&rt->nodes[n].adopted_generation)); // released in tti_node_adopt
+    int moving = tr->transition.active || !tti_runtime_settled(rt);
     tt_tuner_view view = {.now_s = tti_training_now(tr),
                           .generation = adopted,
-                          .in_transition = tr->transition.active,
+                          .in_transition = moving,
                           .iterations = tr->iterations};
     tt_tuner_action action;
     TT_TRY(tt_tuner_step(tr->tuner, &view, &action, err));
-    if (action.kind != TT_TUNER_SWITCH || tr->transition.active)
+    if (action.kind != TT_TUNER_SWITCH || moving)
         return TT_OK;
     int refused;
     TT_TRY(tti_training_switch(tr, &action.setting, action.setting_id, 0, &refused, err));

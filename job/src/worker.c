@@ -65,6 +65,8 @@ choose_rows(tti_node *node, uint32_t slot, uint32_t *rows)
 {
     tti_runtime *rt = node->rt;
     const tt_job *job = rt->job;
+    if (tti_node_is_expelled(node))
+        return 0; // others train what it would take
     if (!is_bsp(node)) {
         uint32_t wanted = (uint32_t)job->spec.batch_size * node->now.aggregation;
         node->batch_micro[slot] = node->now.aggregation;
@@ -118,15 +120,41 @@ keys_of(const tt_batch *batch)
     return keys;
 }
 
-// Until the operation under way is done; batches are prepared meanwhile. False when the job stops
-// during a pull.
+// What is under way is of no use any more.
+static int
+in_vain(const tti_node *node, int pulling)
+{
+    const tti_runtime *rt = node->rt;
+    return tti_node_is_expelled(node) || (pulling && tti_stopping(rt)) ||
+           tt_load_acquire(&rt->discard); // released in tti_runtime_abandon
+}
+
+// Somebody died: who pulls takes note of it at the next boundary, and asks again after that; who
+// pushes sends to the dead one's successors what it has not heard of.
+static int
+take_note_of_deaths(tti_node *node, int pulling)
+{
+    const tt_ps_view *view =
+        tt_load_acquire(&node->rt->current)->view; // released in tti_runtime_publish
+    if (view->lost_at == node->lost_seen || (pulling && is_bsp(node)))
+        return 0;
+    if (pulling)
+        return 1;
+    node->lost_seen = view->lost_at;
+    tt_ps_client_lose(node->client, view);
+    tt_mesh_flush(node->rt->mesh, node->index);
+    return 0;
+}
+
+// Until the operation under way is done; batches are prepared meanwhile. False when it was given
+// up.
 static int
 await(tti_node *node, int pulling)
 {
     tti_runtime *rt = node->rt;
     tt_mesh_flush(rt->mesh, node->index);
     while (!tt_ps_client_done(node->client)) {
-        if (pulling && tti_stopping(rt)) {
+        if (in_vain(node, pulling) || take_note_of_deaths(node, pulling)) {
             tt_ps_client_abandon(node->client);
             return 0;
         }
@@ -138,9 +166,10 @@ await(tti_node *node, int pulling)
         }
         tti_node_serve(node, 20000000);
         // Between threads nothing is lost: a lost message would be a bug that this outlives.
+        tt_ps_client_time(node->client, tt_clock_now(&rt->clock));
         tt_ps_client_tick(node->client, rt->retry_ns);
     }
-    return 1;
+    return !tti_node_is_expelled(node); // what it did was given to others
 }
 
 static int
@@ -161,18 +190,18 @@ pull(tti_node *node, tt_ps_keys keys, uint32_t need)
     return 1;
 }
 
-static void
+static int
 push(tti_node *node, tt_ps_keys keys, uint32_t clock, uint32_t detail)
 {
     tti_runtime *rt = node->rt;
     if (rt->store != NULL) {
         tt_ps_store_push(rt->store, node->now.ops, node->index, keys, node->gradient, clock,
                          detail);
-        return;
+        return 1;
     }
     tt_ps_client_time(node->client, tt_clock_now(&rt->clock));
     tt_ps_client_push(node->client, node->gradient, clock, detail);
-    (void)await(node, 0);
+    return await(node, 0);
 }
 
 // ---- one iteration ----------------------------------------------------------------------------
@@ -282,10 +311,23 @@ end_clock(tti_node *node)
     (void)await(node, 0);
 }
 
+// SSP: a server that took a partition from a checkpoint waits for the clock of every worker.
+static void
+announce_clock(tti_node *node)
+{
+    node->clock_unknown = 0;
+    node->clock_ended = 0; // who has ended says so again
+    tt_ps_client_time(node->client, tt_clock_now(&node->rt->clock));
+    tt_ps_client_announce(node->client, node->clock);
+    (void)await(node, 0);
+}
+
 int
 tti_worker_iterate(tti_node *node)
 {
     tti_runtime *rt = node->rt;
+    if (node->clock_unknown)
+        announce_clock(node);
     uint64_t *found = node->batch_count > 0 ? &node->batches_ready : &node->batches_waited;
     if (node->batch_count == 0 && !prepare(node)) {
         end_clock(node);
@@ -310,10 +352,10 @@ tti_worker_iterate(tti_node *node)
     tti_compute_task task;
     compute(node, slot, &task);
     node->clock += micro;
-    if (is_bsp(node))
-        push(node, keys, node->batch_round[slot], node->batch_slice[slot]);
-    else
-        push(node, keys, node->clock, micro);
+    int pushed = is_bsp(node) ? push(node, keys, node->batch_round[slot], node->batch_slice[slot])
+                              : push(node, keys, node->clock, micro);
+    if (!pushed)
+        return 1; // given up, with all that this process has
     node->batch_head = (node->batch_head + 1) % TTI_BATCHES_MAX;
     node->batch_count--;
     tt_store_relaxed(&node->clock_seen, node->clock);
@@ -336,22 +378,43 @@ tti_worker_next_round(const tti_node *node)
     return node->round + (next_owned_slice(node, node->slice) < 0);
 }
 
+// Room for what all nodes can have prepared was there from the beginning; nodes that come and go
+// may leave more behind.
 static void
-leave_to_others(tti_node *node)
+reserve_orphans(tti_runtime *rt, size_t more)
+{
+    if (rt->orphan_count + more <= rt->orphan_capacity)
+        return;
+    size_t wanted = 2 * (rt->orphan_count + more);
+    uint32_t *grown = tt_mem_realloc(rt->orphans, wanted * sizeof *grown);
+    TT_ASSERT(grown != NULL); // without it examples would be lost
+    rt->orphans = grown;
+    rt->orphan_capacity = wanted;
+}
+
+static void
+leave_to_others(const tti_node *node)
 {
     tti_runtime *rt = node->rt;
     pthread_mutex_lock(&rt->orphans_lock);
-    for (; node->batch_count > 0; node->batch_count--) {
-        uint32_t slot = node->batch_head, count = tt_batch_rows(node->batches[slot]);
-        TT_ASSERT(rt->orphan_count + count <= rt->orphan_capacity); // sized for all nodes' batches
+    for (uint32_t i = 0; i < node->batch_count; i++) {
+        uint32_t slot = (node->batch_head + i) % TTI_BATCHES_MAX;
+        uint32_t count = tt_batch_rows(node->batches[slot]);
+        reserve_orphans(rt, count);
         memcpy(rt->orphans + rt->orphan_count, tti_worker_rows(node, slot),
                count * sizeof *rt->orphans);
         rt->orphan_count += count;
-        node->batch_head = (slot + 1) % TTI_BATCHES_MAX;
     }
     tt_store_relaxed(&rt->orphans_there, (uint32_t)(rt->orphan_count > 0));
     pthread_mutex_unlock(&rt->orphans_lock);
     tt_ledger_release(rt->ledger, node->index);
+}
+
+void
+tti_worker_bury(const tti_node *node)
+{
+    if (!is_bsp(node))
+        leave_to_others(node);
 }
 
 void
@@ -373,6 +436,7 @@ tti_worker_retire(tti_node *node)
         tti_worker_rewind(node, 0);
     else
         leave_to_others(node);
+    node->batch_count = 0;
 }
 
 void
@@ -412,8 +476,6 @@ tti_worker_open(tti_node *node, tt_error *err)
     }
     if (status == TT_OK)
         status = tt_shard_cache_init(&node->cache, job->shards);
-    if (status == TT_OK)
-        status = tti_records_open(&node->records);
     if (status == TT_OK && node->rt->mesh != NULL)
         return tt_ps_client_open(&job->table, node->index, node->rt->node_count + 1, keys_max,
                                  node->outbox, tti_node_hooks(node), &node->client, err);
@@ -426,13 +488,20 @@ tti_worker_open(tti_node *node, tt_error *err)
 void
 tti_worker_close(tti_node *node)
 {
-    for (uint32_t i = 0; i < TTI_BATCHES_MAX; i++)
+    for (uint32_t i = 0; i < TTI_BATCHES_MAX; i++) {
         tt_batch_free(node->batches[i]);
+        node->batches[i] = NULL;
+    }
     tti_compute_close(node->compute);
     tt_ps_client_close(node->client);
     tt_shard_cache_fini(&node->cache);
     tt_mem_free(node->params);
     tt_mem_free(node->gradient);
     tt_mem_free(node->rows);
-    tt_mem_free(node->records.slots);
+    node->compute = NULL;
+    node->client = NULL;
+    node->cache = (tt_shard_cache){0};
+    node->params = node->gradient = NULL;
+    node->rows = NULL;
+    node->batch_head = node->batch_count = 0;
 }

@@ -17,9 +17,10 @@ typedef struct client_request {
 typedef struct client_route {
     uint16_t pull_from, push_to;
     uint32_t moved_at;
-    int drains;        // it moves by a drain, and its new owner has not answered yet
-    uint64_t sequence; // last push sent
-    uint32_t request;  // index of its request in this operation, or UINT32_MAX
+    uint32_t restored_at; // generation in which it was last taken from a checkpoint, or 0
+    int drains;           // it moves by a drain, and its new owner has not answered yet
+    uint64_t sequence;    // last push sent; counted from tti_sequence_base(restored_at)
+    uint32_t request;     // index of its request in this operation, or UINT32_MAX
     // originals of a seal, to be carried by the next push
     uint32_t carry_of; // generation of the seal, or 0
     uint8_t *carry_flags;
@@ -32,6 +33,7 @@ typedef enum client_operation { IDLE, PULLING, PUSHING } client_operation;
 struct tt_ps_client {
     const tt_ps_table *table;
     uint32_t node, node_count;
+    uint32_t attempt; // which process of this number it is
     tt_outbox outbox;
     tt_ps_hooks hooks;
     const tt_ps_view *view;
@@ -80,6 +82,7 @@ tt_ps_client_open(const tt_ps_table *table,
     *client = (tt_ps_client){
         .table = table, .node = node, .node_count = node_count, .outbox = outbox, .hooks = hooks};
     client->in_flight = 4;
+    client->attempt = TT_MAX(hooks.attempt, 1u);
     client->max_keys = max_keys;
     size_t floats = (size_t)max_keys * table->width;
     client->routes = tt_mem_zalloc(table->partition_count, sizeof *client->routes);
@@ -122,6 +125,39 @@ tt_ps_client_close(tt_ps_client *client)
     tt_mem_free(client);
 }
 
+// What was pushed before a restore is gone with the state it went to.
+static void
+count_anew(client_route *route, uint32_t restored_at)
+{
+    if (restored_at <= route->restored_at)
+        return;
+    route->restored_at = restored_at;
+    route->sequence = tti_sequence_base(restored_at);
+    route->carry_of = 0;
+}
+
+static int
+is_gone(const tt_ps_view *view, uint16_t node)
+{
+    return node < view->node_count && view->is_gone[node];
+}
+
+// After a death: nobody is asked who is not there, nor for what was restored since. True when that
+// changes the route.
+static int
+route_around_the_dead(client_route *route, const tt_ps_view *view, uint32_t p)
+{
+    if (view->restored_at[p] <= route->restored_at && !is_gone(view, route->pull_from) &&
+        !is_gone(view, route->push_to))
+        return 0;
+    count_anew(route, view->restored_at[p]);
+    route->moved_at = view->moved_at[p];
+    route->pull_from = route->push_to = view->owner[p];
+    route->drains = 0;
+    route->carry_of = 0;
+    return 1;
+}
+
 void
 tt_ps_client_adopt(tt_ps_client *client, const tt_ps_view *view)
 {
@@ -132,14 +168,41 @@ tt_ps_client_adopt(tt_ps_client *client, const tt_ps_view *view)
     client->view = view;
     for (uint32_t p = 0; p < client->table->partition_count; p++) {
         client_route *route = &client->routes[p];
+        if (first)
+            count_anew(route, view->restored_at[p]);
+        else if (route_around_the_dead(route, view, p))
+            continue;
         if (!first && view->moved_at[p] <= route->moved_at)
             continue;
         route->moved_at = view->moved_at[p];
         route->push_to = view->owner[p];
         // A drain is not waited for where it comes from: nothing can be carried.
         route->drains = !first && view->moved_by[p] == TT_PS_MOVE_DRAIN;
-        route->pull_from = first || route->drains ? view->owner[p] : view->previous[p];
+        int at_owner = first || route->drains || is_gone(view, view->previous[p]);
+        route->pull_from = at_owner ? view->owner[p] : view->previous[p];
         route->carry_of = 0;
+    }
+}
+
+static void send_request(tt_ps_client *client, client_request *request);
+
+void
+tt_ps_client_lose(tt_ps_client *client, const tt_ps_view *view)
+{
+    for (uint32_t p = 0; p < client->table->partition_count; p++) {
+        client_route *route = &client->routes[p];
+        uint32_t restored_at = route->restored_at;
+        if (!route_around_the_dead(route, view, p) || client->operation == IDLE ||
+            route->request == UINT32_MAX)
+            continue;
+        client_request *request = &client->requests[route->request];
+        if (request->state == REQUEST_DONE)
+            continue;
+        if (client->operation == PUSHING && route->restored_at > restored_at)
+            route->sequence++; // its number among the new ones
+        client->counters.redirected += request->state == REQUEST_SENT;
+        if (request->state == REQUEST_SENT)
+            send_request(client, request);
     }
 }
 
@@ -283,6 +346,7 @@ send_pull(tt_ps_client *client, const client_request *request)
 {
     const client_route *route = &client->routes[request->partition];
     tt_frame frame = {.kind = TT_FRAME_PULL,
+                      .attempt = client->attempt,
                       .generation = newest_known(client, route),
                       .partition = (uint16_t)request->partition,
                       .sequence = client->operation_number,
@@ -350,6 +414,7 @@ send_push(tt_ps_client *client, const client_request *request)
 {
     client_route *route = &client->routes[request->partition];
     tt_frame frame = {.kind = TT_FRAME_PUSH,
+                      .attempt = client->attempt,
                       .generation = newest_known(client, route),
                       .partition = (uint16_t)request->partition,
                       .sequence = route->sequence,
@@ -447,7 +512,7 @@ tt_ps_client_push(tt_ps_client *client, const float *gradients, uint32_t clock, 
 }
 
 void
-tt_ps_client_end(tt_ps_client *client)
+tt_ps_client_announce(tt_ps_client *client, uint32_t clock)
 {
     static const uint32_t no_rows[1];
     TT_ASSERT(client->operation == IDLE);
@@ -456,7 +521,13 @@ tt_ps_client_end(tt_ps_client *client)
     client->keys = (tt_ps_keys){.rows = no_rows};
     client->read_only = 0;
     group(client);
-    tt_ps_client_push(client, client->packed, UINT32_MAX, 0);
+    tt_ps_client_push(client, client->packed, clock, 0);
+}
+
+void
+tt_ps_client_end(tt_ps_client *client)
+{
+    tt_ps_client_announce(client, UINT32_MAX);
 }
 
 // ---- receiving --------------------------------------------------------------------------------
@@ -591,6 +662,10 @@ on_moved(tt_ps_client *client, const tt_frame *frame)
     client_route *route = &client->routes[frame->partition];
     if (frame->extra < route->moved_at)
         return; // older news than ours
+    if (client->operation == PUSHING && frame->count > route->restored_at) {
+        count_anew(route, frame->count);
+        route->sequence++;
+    }
     if (route->carry_of != frame->extra)
         route->carry_of = 0; // originals of another seal are worth nothing there (rule 4)
     route->moved_at = frame->extra;
@@ -604,7 +679,7 @@ on_moved(tt_ps_client *client, const tt_frame *frame)
 void
 tt_ps_client_receive(tt_ps_client *client, const tt_frame *frame, const uint8_t *payload)
 {
-    if (frame->partition >= client->table->partition_count)
+    if (frame->partition >= client->table->partition_count || frame->attempt != client->attempt)
         return;
     if (frame->kind == TT_FRAME_PULL_REPLY)
         on_reply(client, frame, payload);
@@ -638,7 +713,6 @@ tt_ps_client_done(const tt_ps_client *client)
 void
 tt_ps_client_abandon(tt_ps_client *client)
 {
-    TT_ASSERT(client->operation != PUSHING);
     client->operation = IDLE;
 }
 

@@ -27,6 +27,7 @@ static tt_frame
 move_frame(const tt_ps_server *server, const tti_slot *slot, tt_frame_kind kind)
 {
     return (tt_frame){.kind = (uint16_t)kind,
+                      .attempt = server->attempt,
                       .generation = server->view->generation,
                       .partition = (uint16_t)index_of(server, slot),
                       .extra = slot->moved_at};
@@ -93,16 +94,18 @@ tti_server_retry_held(tt_ps_server *server, tti_slot *slot)
 static void
 send_seal(tt_ps_server *server, const tti_slot *slot)
 {
+    size_t nodes = server->node_count;
     tti_seal seal = {.steps = slot->partition->steps,
                      .iterations = slot->partition->iterations,
                      .key_count = slot->partition->rows,
                      .round = slot->round,
                      .node_count = server->node_count};
-    memcpy(seal.sequence, slot->sequence, sizeof seal.sequence);
-    memcpy(seal.clock, slot->clock, sizeof seal.clock);
     tt_frame frame = move_frame(server, slot, TT_FRAME_SEAL);
-    tt_span span = {&seal, sizeof seal};
-    send_to_peer(server, slot, &frame, &span, 1);
+    tt_span spans[4] = {{&seal, sizeof seal},
+                        {slot->sequence, nodes * sizeof *slot->sequence},
+                        {slot->clock, nodes * sizeof *slot->clock},
+                        {server->attempts, nodes * sizeof *server->attempts}};
+    send_to_peer(server, slot, &frame, spans, 4);
 }
 
 // Rules 1 and 2. From here on nothing of this partition changes at this server; everything that
@@ -178,6 +181,7 @@ sealed_reply(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const 
     }
     tt_frame out = move_frame(server, slot, TT_FRAME_PULL_REPLY);
     out.flags = (uint16_t)(TT_FRAME_SEALED | (frame->flags & TT_FRAME_WHOLE));
+    out.attempt = frame->attempt;
     out.sequence = frame->sequence;
     out.count = rows_wanted;
     out.clock = tti_server_clock(server, slot);
@@ -325,11 +329,10 @@ tti_server_handle_complete(tt_ps_server *server, tti_slot *slot, const tt_frame 
 {
     if (slot->state != TTI_SEALED || frame->extra != slot->moved_at)
         return;
-    tti_partition_free(slot->partition);
-    slot->partition = NULL;
-    tt_mem_free(slot->departure.licensed);
-    slot->departure = (tti_departure){0};
+    uint16_t owner = slot->peer;
+    tti_slot_clear(server, slot);
     slot->state = TTI_RETIRED;
+    slot->peer = owner;
     tti_server_count_bytes(server);
     if (server->hooks.retired != NULL)
         server->hooks.retired(server->hooks.self, index_of(server, slot), slot->moved_at);
@@ -341,9 +344,7 @@ void
 tti_server_expect(tt_ps_server *server, tti_slot *slot, uint32_t generation, uint16_t source)
 {
     TT_ASSERT(slot->state == TTI_ABSENT || slot->state == TTI_RETIRED);
-    tt_status status = tti_partition_alloc(server->table, index_of(server, slot), &slot->partition);
-    if (status == TT_OK && server->table->consistency == TT_PS_BSP)
-        status = tti_round_init(&slot->collecting, server->table->slice_count);
+    tt_status status = tti_slot_open(server, slot);
     slot->arrival = (tti_arrival){.from_round = server->view->effective_round};
     if (status == TT_OK && server->table->kind == TT_PS_DENSE) {
         slot->arrival.present = tt_mem_zalloc(slot->partition->rows, 1);
@@ -403,6 +404,27 @@ finish_if_complete(tt_ps_server *server, tti_slot *slot)
     send_to_peer(server, slot, &frame, NULL, 0);
 }
 
+// The seal may be of before a worker died or joined: its successor is counted anew.
+static void
+install_records(tt_ps_server *server, tti_slot *slot, const uint8_t *records)
+{
+    const tt_ps_view *view = server->view;
+    size_t nodes = server->node_count;
+    const uint8_t *clocks = records + nodes * sizeof(uint64_t);
+    const uint8_t *attempts = clocks + nodes * sizeof(uint32_t);
+    for (uint32_t n = 0; n < nodes; n++) {
+        uint32_t attempt, clock;
+        memcpy(&attempt, attempts + n * sizeof attempt, sizeof attempt);
+        if (attempt == server->attempts[n]) {
+            memcpy(&slot->sequence[n], records + n * sizeof(uint64_t), sizeof(uint64_t));
+            memcpy(&clock, clocks + n * sizeof clock, sizeof clock);
+            slot->clock[n] = clock;
+        }
+        if (n < view->node_count && view->joined_at[n] > 1)
+            slot->clock[n] = TT_MAX(slot->clock[n], view->join_clock[n]);
+    }
+}
+
 // Rule 2: applied to nothing, acknowledged to nobody before the header is in.
 void
 tti_server_handle_seal(tt_ps_server *server,
@@ -410,18 +432,15 @@ tti_server_handle_seal(tt_ps_server *server,
                        const tt_frame *frame,
                        const uint8_t *payload)
 {
-    if (slot->state != TTI_ARRIVING || slot->arrival.header_in || frame->extra != slot->moved_at ||
-        frame->payload_bytes != sizeof(tti_seal))
-        return;
     tti_seal seal;
+    if (slot->state != TTI_ARRIVING || slot->arrival.header_in || frame->extra != slot->moved_at ||
+        frame->payload_bytes != sizeof seal + server->node_count * sizeof(uint64_t) * 2)
+        return;
     memcpy(&seal, payload, sizeof seal);
     slot->partition->steps = seal.steps;
     slot->partition->iterations = seal.iterations;
     slot->round = seal.round;
-    memcpy(slot->sequence, seal.sequence, sizeof slot->sequence);
-    for (uint32_t n = 0; n < server->node_count; n++)
-        slot->clock[n] =
-            TT_MAX(seal.clock[n], server->view->joined_at[n] > 1 ? server->view->join_clock[n] : 0);
+    install_records(server, slot, payload + sizeof seal);
     slot->arrival.key_count = seal.key_count;
     (void)tti_partition_reserve(slot->partition, seal.key_count);
     slot->arrival.header_in = 1;
@@ -596,15 +615,4 @@ tti_server_move_tick(tt_ps_server *server, tti_slot *slot)
     } else {
         fetch(server, slot, NULL, 0, TT_FRAME_ALL);
     }
-}
-
-void
-tti_slot_fini(tt_ps_server *server, tti_slot *slot)
-{
-    tti_partition_free(slot->partition);
-    tti_round_fini(&slot->collecting, server->table->slice_count);
-    tti_release_list(&slot->parked);
-    tti_release_list(&slot->held);
-    tt_mem_free(slot->arrival.present);
-    tt_mem_free(slot->departure.licensed);
 }

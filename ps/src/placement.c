@@ -2,75 +2,151 @@
 #include "tt/ps.h"
 #include <string.h>
 
+// One piece of memory: the arrays lie behind the view, the widest elements first.
 static tt_ps_view *
-alloc_view(uint32_t partition_count)
+alloc_view(uint32_t partition_count, uint32_t node_count)
 {
-    tt_ps_view *view = tt_mem_zalloc(
-        1, sizeof *view + partition_count * (sizeof(uint32_t) + 2 * sizeof(uint16_t) + 1));
+    size_t p = partition_count, n = node_count;
+    size_t bytes =
+        p * (2 * sizeof(uint32_t) + 2 * sizeof(uint16_t) + 1) + n * (3 * sizeof(uint32_t) + 2);
+    tt_ps_view *view = tt_mem_zalloc(1, sizeof *view + bytes);
     if (view == NULL)
         return NULL;
     view->partition_count = partition_count;
+    view->node_count = node_count;
     view->moved_at = (uint32_t *)(view + 1);
-    view->owner = (uint16_t *)(view->moved_at + partition_count);
-    view->previous = view->owner + partition_count;
-    view->moved_by = (uint8_t *)(view->previous + partition_count);
+    view->restored_at = view->moved_at + p;
+    view->join_clock = view->restored_at + p;
+    view->joined_at = view->join_clock + n;
+    view->attempt = view->joined_at + n;
+    view->owner = (uint16_t *)(view->attempt + n);
+    view->previous = view->owner + p;
+    view->moved_by = (uint8_t *)(view->previous + p);
+    view->is_worker = view->moved_by + p;
+    view->is_gone = view->is_worker + n;
     return view;
+}
+
+static void
+copy_view(const tt_ps_view *from, tt_ps_view *to)
+{
+    size_t p = from->partition_count, n = from->node_count;
+    to->generation = from->generation;
+    to->slice_count = from->slice_count;
+    to->lost_at = from->lost_at;
+    memcpy(to->slice_owner, from->slice_owner, sizeof to->slice_owner);
+    memcpy(to->moved_at, from->moved_at, p * sizeof *to->moved_at);
+    memcpy(to->restored_at, from->restored_at, p * sizeof *to->restored_at);
+    memcpy(to->join_clock, from->join_clock, n * sizeof *to->join_clock);
+    memcpy(to->joined_at, from->joined_at, n * sizeof *to->joined_at);
+    memcpy(to->attempt, from->attempt, n * sizeof *to->attempt);
+    memcpy(to->owner, from->owner, p * sizeof *to->owner);
+    memcpy(to->previous, from->previous, p * sizeof *to->previous);
+    memcpy(to->moved_by, from->moved_by, p);
+    memcpy(to->is_worker, from->is_worker, n);
+    memcpy(to->is_gone, from->is_gone, n);
+}
+
+typedef struct dealing {
+    uint16_t *owner; // [count], UINT16_MAX: nobody yet
+    uint32_t count;
+    const uint8_t *member; // [node_count]
+    uint32_t node_count;
+    uint32_t *quota, *held; // [node_count]
+} dealing;
+
+static void
+count_held(dealing *d)
+{
+    memset(d->held, 0, d->node_count * sizeof *d->held);
+    for (uint32_t i = 0; i < d->count; i++)
+        if (d->owner[i] < d->node_count && d->member[d->owner[i]])
+            d->held[d->owner[i]]++;
+}
+
+// Floor or ceiling of the mean; those who hold most keep the extra ones: fewest moves.
+static void
+set_quotas(dealing *d, uint32_t members)
+{
+    uint32_t extra = d->count % members, share = d->count / members;
+    for (uint32_t n = 0; n < d->node_count; n++)
+        d->quota[n] = d->member[n] ? share : 0;
+    for (; extra > 0; extra--) {
+        uint32_t best = d->node_count;
+        for (uint32_t n = 0; n < d->node_count; n++)
+            if (d->member[n] && d->quota[n] == share &&
+                (best == d->node_count || d->held[n] > d->held[best]))
+                best = n;
+        d->quota[best]++;
+    }
+}
+
+// What is beyond a quota is given to who is below his.
+static void
+deal(dealing *d)
+{
+    uint32_t next = 0;
+    memset(d->held, 0, d->node_count * sizeof *d->held);
+    for (uint32_t i = 0; i < d->count; i++) {
+        uint16_t owner = d->owner[i];
+        if (owner < d->node_count && d->member[owner] && d->held[owner] < d->quota[owner])
+            d->held[owner]++;
+        else
+            d->owner[i] = UINT16_MAX;
+    }
+    for (uint32_t i = 0; i < d->count; i++) {
+        if (d->owner[i] != UINT16_MAX)
+            continue;
+        while (d->held[next] >= d->quota[next])
+            next++;
+        d->owner[i] = (uint16_t)next;
+        d->held[next]++;
+    }
 }
 
 // Gives `count` things, each with a present owner, to the members so that each has floor or ceiling
 // of the mean and as few as possible change hands. Deterministic: lowest index first.
-static void
+static tt_status
 balance(uint16_t *owner, uint32_t count, const uint8_t *member, uint32_t node_count)
 {
-    if (count == 0)
-        return;
-    uint32_t members = 0, held[TT_PS_NODES_MAX] = {0}, quota[TT_PS_NODES_MAX] = {0};
+    uint32_t members = 0;
     for (uint32_t n = 0; n < node_count; n++)
         members += member[n] != 0;
+    if (count == 0)
+        return TT_OK;
     TT_ASSERT(members > 0);
-    for (uint32_t i = 0; i < count; i++)
-        if (owner[i] < node_count && member[owner[i]])
-            held[owner[i]]++;
-    // Those who hold most keep the extra ones: fewest moves.
-    uint32_t extra = count % members;
-    for (uint32_t n = 0; n < node_count; n++)
-        quota[n] = member[n] ? count / members : 0;
-    for (; extra > 0; extra--) {
-        uint32_t best = node_count;
-        for (uint32_t n = 0; n < node_count; n++)
-            if (member[n] && quota[n] == count / members &&
-                (best == node_count || held[n] > held[best]))
-                best = n;
-        quota[best]++;
-    }
-    uint32_t kept[TT_PS_NODES_MAX] = {0}, next = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        if (owner[i] < node_count && member[owner[i]] && kept[owner[i]] < quota[owner[i]])
-            kept[owner[i]]++;
-        else
-            owner[i] = UINT16_MAX;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        if (owner[i] != UINT16_MAX)
-            continue;
-        while (kept[next] >= quota[next])
-            next++;
-        owner[i] = (uint16_t)next;
-        kept[next]++;
-    }
+    uint32_t *scratch = tt_mem_zalloc(2 * (size_t)node_count, sizeof *scratch);
+    if (scratch == NULL)
+        return TT_NOMEM;
+    dealing d = {.owner = owner,
+                 .count = count,
+                 .member = member,
+                 .node_count = node_count,
+                 .quota = scratch,
+                 .held = scratch + node_count};
+    count_held(&d);
+    set_quotas(&d, members);
+    deal(&d);
+    tt_mem_free(scratch);
+    return TT_OK;
 }
 
-static void
+// is_server[n] non-zero serves, everybody else who is there works.
+static tt_status
 place(tt_ps_view *view, const uint8_t *is_server)
 {
-    uint8_t server[TT_PS_NODES_MAX];
-    for (uint32_t n = 0; n < view->node_count; n++) {
-        server[n] = is_server[n] != 0;
-        view->is_worker[n] = !server[n];
-    }
-    balance(view->owner, view->partition_count, server, view->node_count);
-    if (view->slice_count > 0)
-        balance(view->slice_owner, view->slice_count, view->is_worker, view->node_count);
+    for (uint32_t n = 0; n < view->node_count; n++)
+        view->is_worker[n] = !is_server[n] && !view->is_gone[n];
+    uint8_t *server = tt_mem_zalloc(view->node_count, 1);
+    if (server == NULL)
+        return TT_NOMEM;
+    for (uint32_t n = 0; n < view->node_count; n++)
+        server[n] = is_server[n] != 0 && !view->is_gone[n];
+    tt_status status = balance(view->owner, view->partition_count, server, view->node_count);
+    tt_mem_free(server);
+    if (status == TT_OK && view->slice_count > 0)
+        status = balance(view->slice_owner, view->slice_count, view->is_worker, view->node_count);
+    return status;
 }
 
 tt_status
@@ -80,53 +156,190 @@ tt_ps_view_first(const tt_ps_table *table,
                  tt_ps_view **out)
 {
     TT_ASSERT(node_count <= TT_PS_NODES_MAX && table->slice_count <= TT_PS_SLICES_MAX);
-    tt_ps_view *view = *out = alloc_view(table->partition_count);
+    tt_ps_view *view = *out = alloc_view(table->partition_count, node_count);
     if (view == NULL)
         return TT_NOMEM;
     view->generation = 1;
-    view->node_count = node_count;
     view->slice_count = table->consistency == TT_PS_BSP ? table->slice_count : 0;
     memset(view->owner, 0xff, table->partition_count * sizeof *view->owner);
     memset(view->slice_owner, 0xff, sizeof view->slice_owner);
-    place(view, is_server);
+    if (place(view, is_server) != TT_OK) {
+        tt_ps_view_free(view);
+        *out = NULL;
+        return TT_NOMEM;
+    }
     memcpy(view->previous, view->owner, table->partition_count * sizeof *view->owner);
-    for (uint32_t n = 0; n < node_count; n++)
+    for (uint32_t n = 0; n < node_count; n++) {
         view->joined_at[n] = view->is_worker[n];
+        view->attempt[n] = 1;
+    }
     return TT_OK;
+}
+
+// Those whose owner is another one than in `view` move.
+static void
+note_moves(const tt_ps_view *view, tt_ps_view *next)
+{
+    for (uint32_t p = 0; p < view->partition_count; p++)
+        if (next->owner[p] != view->owner[p]) {
+            next->previous[p] = view->owner[p];
+            next->moved_at[p] = next->generation;
+            next->moved_by[p] = TT_PS_MOVE_ON_DEMAND;
+        }
+    for (uint32_t n = 0; n < view->node_count; n++)
+        if (next->is_worker[n] && !view->is_worker[n])
+            next->joined_at[n] = next->generation;
 }
 
 tt_status
 tt_ps_view_next(const tt_ps_view *view, const uint8_t *is_server, tt_ps_view **out)
 {
-    tt_ps_view *next = *out = alloc_view(view->partition_count);
+    tt_ps_view *next = *out = alloc_view(view->partition_count, view->node_count);
     if (next == NULL)
         return TT_NOMEM;
-    uint32_t *moved_at = next->moved_at;
-    uint16_t *owner = next->owner, *previous = next->previous;
-    uint8_t *moved_by = next->moved_by;
-    *next = *view;
-    next->moved_at = moved_at;
-    next->owner = owner;
-    next->previous = previous;
-    next->moved_by = moved_by;
+    copy_view(view, next);
     next->generation = view->generation + 1;
-    next->effective_round = 0;
-    memcpy(owner, view->owner, view->partition_count * sizeof *owner);
-    memcpy(previous, view->previous, view->partition_count * sizeof *previous);
-    memcpy(moved_at, view->moved_at, view->partition_count * sizeof *moved_at);
-    memcpy(moved_by, view->moved_by, view->partition_count * sizeof *moved_by);
     if (is_server == NULL)
         return TT_OK;
-    place(next, is_server);
-    for (uint32_t p = 0; p < view->partition_count; p++)
-        if (owner[p] != view->owner[p]) {
-            previous[p] = view->owner[p];
-            moved_at[p] = next->generation;
-            moved_by[p] = TT_PS_MOVE_ON_DEMAND;
-        }
+    if (place(next, is_server) != TT_OK) {
+        tt_ps_view_free(next);
+        *out = NULL;
+        return TT_NOMEM;
+    }
+    note_moves(view, next);
+    return TT_OK;
+}
+
+// ---- deaths and returns ------------------------------------------------------------------------
+
+static uint32_t
+living_servers(const tt_ps_view *view)
+{
+    uint32_t servers = 0;
     for (uint32_t n = 0; n < view->node_count; n++)
-        if (next->is_worker[n] && !view->is_worker[n])
-            next->joined_at[n] = next->generation;
+        servers += !view->is_gone[n] && !view->is_worker[n];
+    return servers;
+}
+
+// False when there are not two nodes left to share the work. Servers become workers only by a
+// generation of their own, for their partitions have to leave them first.
+static int
+promote(tt_ps_view *view, uint32_t wanted)
+{
+    uint32_t workers = 0, servers = living_servers(view);
+    for (uint32_t n = 0; n < view->node_count; n++)
+        workers += view->is_worker[n];
+    if (workers + servers < 2)
+        return 0;
+    for (uint32_t n = 0; servers == 0 && n < view->node_count && wanted > 0 && workers > 1; n++) {
+        if (!view->is_worker[n])
+            continue;
+        view->is_worker[n] = 0;
+        wanted--;
+        workers--;
+    }
+    return 1;
+}
+
+// To the member that holds least; the lowest index first.
+static uint16_t
+least_loaded(const uint16_t *owner, uint32_t count, const tt_ps_view *view, int workers)
+{
+    uint32_t best = UINT32_MAX, best_load = UINT32_MAX;
+    for (uint32_t n = 0; n < view->node_count; n++) {
+        if (view->is_gone[n] || view->is_worker[n] != workers)
+            continue;
+        uint32_t load = 0;
+        for (uint32_t i = 0; i < count; i++)
+            load += owner[i] == n;
+        if (load < best_load) {
+            best = n;
+            best_load = load;
+        }
+    }
+    return (uint16_t)best;
+}
+
+static void
+hand_on(uint16_t *owner, uint32_t count, const tt_ps_view *view, int workers)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (owner[i] < view->node_count && view->is_worker[owner[i]] != workers)
+            owner[i] = UINT16_MAX;
+    for (uint32_t i = 0; i < count; i++)
+        if (owner[i] == UINT16_MAX)
+            owner[i] = least_loaded(owner, count, view, workers);
+}
+
+// Those that a dead node has, or that were on their way from one.
+static void
+restore_lost(const tt_ps_view *view, const uint8_t *moving, tt_ps_view *next)
+{
+    for (uint32_t p = 0; p < view->partition_count; p++) {
+        int from_the_dead = moving[p] && next->is_gone[view->previous[p]];
+        if (!next->is_gone[view->owner[p]] && !from_the_dead)
+            continue;
+        if (next->is_gone[view->owner[p]])
+            next->owner[p] = UINT16_MAX;
+        next->moved_at[p] = next->restored_at[p] = next->generation;
+        next->moved_by[p] = TT_PS_MOVE_RESTORE;
+    }
+    hand_on(next->owner, view->partition_count, next, 0);
+    for (uint32_t p = 0; p < view->partition_count; p++)
+        if (next->restored_at[p] == next->generation)
+            next->previous[p] = next->owner[p];
+}
+
+tt_status
+tt_ps_view_without(const tt_ps_view *view,
+                   const uint8_t *is_dead,
+                   const uint8_t *moving,
+                   uint32_t servers,
+                   tt_ps_view **out)
+{
+    TT_TRY(tt_ps_view_next(view, NULL, out));
+    tt_ps_view *next = *out;
+    next->effective_round = view->effective_round;
+    next->lost_at = next->generation;
+    for (uint32_t n = 0; n < view->node_count; n++) {
+        if (!is_dead[n] || view->is_gone[n])
+            continue;
+        next->is_gone[n] = 1;
+        next->is_worker[n] = 0;
+        next->attempt[n]++;
+    }
+    if (!promote(next, TT_MAX(servers, 1u))) {
+        tt_ps_view_free(next);
+        *out = NULL;
+        return TT_PEER;
+    }
+    restore_lost(view, moving, next);
+    if (memchr(next->is_worker, 1, view->node_count) != NULL)
+        hand_on(next->slice_owner, view->slice_count, next, 1);
+    return TT_OK;
+}
+
+tt_status
+tt_ps_view_with(const tt_ps_view *view,
+                const uint8_t *is_back,
+                const uint32_t *attempt,
+                const uint8_t *is_server,
+                tt_ps_view **out)
+{
+    TT_TRY(tt_ps_view_next(view, NULL, out));
+    tt_ps_view *next = *out;
+    for (uint32_t n = 0; n < view->node_count; n++) {
+        if (!view->is_gone[n] || !is_back[n])
+            continue;
+        next->is_gone[n] = 0;
+        next->attempt[n] = attempt[n];
+    }
+    if (place(next, is_server) != TT_OK) {
+        tt_ps_view_free(next);
+        *out = NULL;
+        return TT_NOMEM;
+    }
+    note_moves(view, next);
     return TT_OK;
 }
 

@@ -16,7 +16,7 @@ tti_server_clock(const tt_ps_server *server, const tti_slot *slot)
         return slot->round;
     uint32_t clock = UINT32_MAX;
     if (server->table->consistency == TT_PS_SSP)
-        for (uint32_t n = 0; n < server->node_count; n++)
+        for (uint32_t n = 0; n < server->view->node_count; n++)
             if (server->view->is_worker[n])
                 clock = TT_MIN(clock, slot->clock[n]);
     return clock;
@@ -29,6 +29,7 @@ answer(const tt_ps_server *server,
        tt_frame_kind kind)
 {
     return (tt_frame){.kind = (uint16_t)kind,
+                      .attempt = request->attempt, // another process's answer is not ours
                       .generation = server->view->generation,
                       .partition = request->partition,
                       .sequence = request->sequence,
@@ -49,6 +50,7 @@ tti_server_answer_moved(tt_ps_server *server, const tti_slot *slot, const tt_fra
     frame.clock =
         request->kind; // names what it answers: a late refusal of a pull must not redirect a push
     frame.extra = TT_MAX(slot->moved_at, server->view->moved_at[request->partition]);
+    frame.count = slot->restored_at; // from there on pushes are numbered anew
     count(&server->counters.moved_answers, 1);
     server->outbox.send(server->outbox.self, request->sender, &frame, NULL, 0);
 }
@@ -254,6 +256,11 @@ tti_server_handle_push(tt_ps_server *server,
                        const tt_frame *frame,
                        const uint8_t *payload)
 {
+    if (frame->sequence < tti_sequence_base(slot->restored_at)) {
+        // Of a state that is lost, and so is whatever became of it there: it is to be sent anew.
+        tti_server_answer_moved(server, slot, frame);
+        return;
+    }
     switch (slot->state) {
     case TTI_SERVING:
         apply_here(server, slot, frame, payload);

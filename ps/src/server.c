@@ -1,5 +1,6 @@
 // The server core: life cycle, adoption of views, dispatch.
 #include "server_core.h"
+#include "table_state.h"
 #include <string.h>
 
 // ---- scratch and small helpers ----------------------------------------------------------------
@@ -98,8 +99,10 @@ tt_ps_server_open(const tt_ps_table *table,
     *server = (tt_ps_server){
         .table = table, .node = node, .node_count = node_count, .outbox = outbox, .hooks = hooks};
     server->ops = tt_vec_best();
+    server->attempt = TT_MAX(hooks.attempt, 1u);
     server->slots = tt_mem_zalloc(table->partition_count, sizeof *server->slots);
-    if (server->slots == NULL) {
+    server->attempts = tt_mem_zalloc(node_count, sizeof *server->attempts);
+    if (server->slots == NULL || server->attempts == NULL) {
         tt_ps_server_close(server);
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the partitions of server %u",
                             node);
@@ -114,8 +117,9 @@ tt_ps_server_close(tt_ps_server *server)
     if (server == NULL)
         return;
     for (uint32_t p = 0; server->slots != NULL && p < server->table->partition_count; p++)
-        tti_slot_fini(server, &server->slots[p]);
+        tti_slot_clear(server, &server->slots[p]);
     tt_mem_free(server->slots);
+    tt_mem_free(server->attempts);
     tt_mem_free(server->rows);
     tt_mem_free(server->values);
     tt_mem_free(server->bytes);
@@ -138,18 +142,55 @@ tti_server_count_bytes(tt_ps_server *server)
     tt_store_relaxed(&server->counters.partition_bytes, bytes);
 }
 
+uint64_t
+tti_sequence_base(uint32_t restored_at)
+{
+    return (uint64_t)restored_at << 32;
+}
+
+tt_status
+tti_slot_open(tt_ps_server *server, tti_slot *slot)
+{
+    uint32_t p = (uint32_t)(slot - server->slots);
+    slot->sequence = tt_mem_alloc(server->node_count * sizeof *slot->sequence);
+    slot->clock = tt_mem_zalloc(server->node_count, sizeof *slot->clock);
+    if (slot->sequence == NULL || slot->clock == NULL)
+        return TT_NOMEM;
+    for (uint32_t n = 0; n < server->node_count; n++)
+        slot->sequence[n] = tti_sequence_base(slot->restored_at);
+    TT_TRY(tti_partition_alloc(server->table, p, &slot->partition));
+    return server->table->consistency == TT_PS_BSP
+               ? tti_round_init(&slot->collecting, server->table->slice_count)
+               : TT_OK;
+}
+
+void
+tti_slot_clear(tt_ps_server *server, tti_slot *slot)
+{
+    tti_partition_free(slot->partition);
+    tti_round_fini(&slot->collecting, server->table->slice_count);
+    tti_release_list(&slot->parked);
+    tti_release_list(&slot->held);
+    tt_mem_free(slot->sequence);
+    tt_mem_free(slot->clock);
+    tt_mem_free(slot->arrival.present);
+    tt_mem_free(slot->departure.licensed);
+    *slot = (tti_slot){.moved_at = slot->moved_at, .restored_at = slot->restored_at};
+}
+
 tt_status
 tt_ps_server_start(tt_ps_server *server, const tt_ps_view *view)
 {
     server->view = view;
+    memcpy(server->attempts, view->attempt, view->node_count * sizeof *view->attempt);
     for (uint32_t p = 0; p < server->table->partition_count; p++) {
         tti_slot *slot = &server->slots[p];
+        slot->moved_at = view->moved_at[p];
+        slot->restored_at = view->restored_at[p];
         if (view->owner[p] != server->node)
             continue;
-        TT_TRY(tti_partition_alloc(server->table, p, &slot->partition));
+        TT_TRY(tti_slot_open(server, slot));
         slot->state = TTI_SERVING;
-        if (server->table->consistency == TT_PS_BSP)
-            TT_TRY(tti_round_init(&slot->collecting, server->table->slice_count));
     }
     tti_server_count_bytes(server);
     return TT_OK;
@@ -157,11 +198,84 @@ tt_ps_server_start(tt_ps_server *server, const tt_ps_view *view)
 
 // ---- adoption ---------------------------------------------------------------------------------
 
+// Rule 12 with a checkpoint only: a server that died took the newest state with it, and what any
+// other has of the partition is no longer of use. Its owner takes it from the last checkpoint.
+static void
+restore_slot(tt_ps_server *server, const tt_ps_view *view, uint32_t p)
+{
+    tti_slot *slot = &server->slots[p];
+    uint32_t generation = view->restored_at[p];
+    tti_slot_clear(server, slot);
+    slot->moved_at = slot->restored_at = generation;
+    slot->state = TTI_RETIRED;
+    slot->peer = view->owner[p];
+    if (view->moved_at[p] != generation || view->owner[p] != server->node)
+        return; // another's; or it has moved on since, and comes from there
+    const tt_ps_state *state = server->hooks.checkpoint(server->hooks.self);
+    tt_status status = tti_slot_open(server, slot);
+    if (status == TT_OK && state != NULL)
+        status = tti_partition_load(slot->partition, state);
+    TT_ASSERT(status == TT_OK); // as large as what another host had of it
+    slot->state = TTI_SERVING;
+    if (p == 0)
+        tt_store_relaxed(&server->counters.iterations, slot->partition->iterations);
+    if (server->hooks.retired != NULL)
+        server->hooks.retired(server->hooks.self, p, generation);
+}
+
+// What a process that is gone has asked for is not answered to the one that follows it.
+static void
+forget_sender(tti_held **list, uint32_t sender, uint32_t *count)
+{
+    while (*list != NULL) {
+        tti_held *held = *list;
+        if (held->frame.sender != sender) {
+            list = &held->next;
+            continue;
+        }
+        *list = held->next;
+        *count -= 1;
+        tt_mem_free(held);
+    }
+}
+
+static void
+end_of_list(tti_slot *slot)
+{
+    slot->held_end = &slot->held;
+    while (*slot->held_end != NULL)
+        slot->held_end = &(*slot->held_end)->next;
+}
+
+// Rule 8: whoever knows of a death refuses that attempt, and counts the next one's pushes anew.
+static void
+adopt_attempts(tt_ps_server *server, const tt_ps_view *view)
+{
+    for (uint32_t n = 0; n < view->node_count; n++) {
+        if (view->attempt[n] == server->attempts[n])
+            continue;
+        server->attempts[n] = view->attempt[n];
+        for (uint32_t p = 0; p < server->table->partition_count; p++) {
+            tti_slot *slot = &server->slots[p];
+            uint32_t parked = 0;
+            if (slot->sequence == NULL)
+                continue;
+            slot->sequence[n] = tti_sequence_base(slot->restored_at);
+            slot->clock[n] = 0;
+            forget_sender(&slot->parked, n, &parked);
+            forget_sender(&slot->held, n, &slot->held_count);
+            end_of_list(slot);
+        }
+    }
+}
+
 static void
 adopt_slot(tt_ps_server *server, const tt_ps_view *view, uint32_t p)
 {
     tti_slot *slot = &server->slots[p];
     uint32_t moved_at = view->moved_at[p];
+    if (view->restored_at[p] > slot->restored_at)
+        restore_slot(server, view, p);
     if (moved_at <= slot->moved_at)
         return;
     if (view->owner[p] == server->node) {
@@ -182,11 +296,12 @@ tt_ps_server_adopt(tt_ps_server *server, const tt_ps_view *view)
     if (view->generation <= server->view->generation)
         return;
     server->view = view;
+    adopt_attempts(server, view);
     for (uint32_t p = 0; p < server->table->partition_count; p++) {
         adopt_slot(server, view, p);
         // A worker that joined or left changes who is waited for.
         tti_slot *slot = &server->slots[p];
-        for (uint32_t n = 0; n < server->node_count; n++)
+        for (uint32_t n = 0; slot->clock != NULL && n < view->node_count; n++)
             if (view->joined_at[n] > 1 && slot->clock[n] < view->join_clock[n])
                 slot->clock[n] = view->join_clock[n];
         if (slot->state == TTI_SERVING)
@@ -232,6 +347,8 @@ tt_ps_server_receive(tt_ps_server *server, const tt_frame *frame, const uint8_t 
         return; // not of this job; nothing of ours sends it
     if (frame->generation > server->view->generation)
         tt_ps_server_adopt(server, server->hooks.newest(server->hooks.self));
+    if (frame->attempt < server->attempts[frame->sender])
+        return; // of a process that was declared dead (rule 8)
     tti_slot *slot = &server->slots[frame->partition];
     dispatch(server, slot, frame, payload);
     tti_server_retry_held(server, slot);

@@ -63,9 +63,10 @@ typedef struct tti_slot {
     uint16_t peer;     // the other end of that move
     int drains;        // that move is a drain: nobody carries, nobody fetches ahead
     tti_partition *partition;
-    uint32_t round;                     // BSP: rounds applied
-    uint64_t sequence[TT_PS_NODES_MAX]; // last push applied, per worker
-    uint32_t clock[TT_PS_NODES_MAX];    // SSP: iterations of each worker applied here
+    uint32_t round;             // BSP: rounds applied
+    uint32_t restored_at;       // generation in which it was last taken from a checkpoint, or 0
+    uint64_t *sequence;         // [node_count] last push applied, per worker; as long as it is here
+    uint32_t *clock;            // [node_count] SSP: iterations of each worker applied here
     uint32_t pending_seal;      // BSP: generation that takes it away at effective_round, or 0
     tti_held *parked;           // pulls that wait for a clock
     tti_held *held, **held_end; // requests that wait for rows, the header or their round
@@ -81,6 +82,8 @@ typedef struct tti_slot {
 struct tt_ps_server {
     const tt_ps_table *table;
     uint32_t node, node_count;
+    uint32_t attempt;   // which process of this number it is
+    uint32_t *attempts; // [node_count] of all, as last seen
     tt_outbox outbox;
     tt_ps_hooks hooks;
     const tt_vec_ops *ops;
@@ -94,12 +97,11 @@ struct tt_ps_server {
     size_t rows_capacity, values_capacity, bytes_capacity;
 };
 
-// The sealed header as it travels; followed by the sequence and clock arrays.
+// The sealed header as it travels; behind it, for each node: u64 sequence, u32 clock, u32 attempt
+// that these are of.
 typedef struct tti_seal {
     uint64_t steps, iterations, key_count;
     uint32_t round, node_count;
-    uint64_t sequence[TT_PS_NODES_MAX];
-    uint32_t clock[TT_PS_NODES_MAX];
 } tti_seal;
 
 enum { TTI_ROW_EXISTS = 1, TTI_ROW_LICENSED = 2 };
@@ -116,6 +118,14 @@ size_t tti_key_bytes(const tt_ps_table *table);
 uint64_t tti_key_at(const tt_ps_table *table, const uint8_t *keys, uint32_t index);
 // The key under which a row travels.
 uint64_t tti_row_key(const tti_partition *partition, uint32_t row);
+
+// The sequence from which pushes count: those of before a restore are of a state that is lost.
+uint64_t tti_sequence_base(uint32_t restored_at);
+// Memory for a partition and what is kept about its workers. errors TT_NOMEM: the slot holds what
+// was had
+TT_NODISCARD tt_status tti_slot_open(tt_ps_server *server, tti_slot *slot);
+// Frees what the slot holds; it is ABSENT then, and knows when it moved.
+void tti_slot_clear(tt_ps_server *server, tti_slot *slot);
 
 tti_held *tti_hold(const tt_frame *frame, const uint8_t *payload);
 void tti_release_list(tti_held **list);
@@ -193,6 +203,5 @@ void tti_server_handle_seal(tt_ps_server *server,
 void tti_server_handle_complete(tt_ps_server *server, tti_slot *slot, const tt_frame *frame);
 void tti_server_drain(tt_ps_server *server, tti_slot *slot);
 void tti_server_move_tick(tt_ps_server *server, tti_slot *slot);
-void tti_slot_fini(tt_ps_server *server, tti_slot *slot);
 
 #endif

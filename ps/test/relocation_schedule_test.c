@@ -3,6 +3,10 @@
 // stepped in one thread over a bag of messages with a seeded schedule; integer additive updates
 // whose exact sum is known. A failing seed is printed; TT_SEED=n runs that one alone (by every way
 // of moving), TT_SEEDS=n sets how many.
+//
+// With deaths, processes end anywhere, or are declared dead and go on for a while, and come back
+// under the next attempt. What a server held begins at zero again, as there is no checkpoint; from
+// there on the sum of what was acknowledged is exact.
 #include "server_core.h"
 #include "tt/ps.h"
 
@@ -36,13 +40,26 @@ typedef struct actor {
     int pushing;
     uint32_t round, slice; // BSP position
     uint32_t clock;        // SSP
-    int ended;             // SSP: has said that it has no more data
+    int ended_data;        // SSP: has said that it has no more data
     uint32_t merged;
     uint32_t keys32[ROWS];
     uint64_t keys64[SPARSE_KEYS];
     tt_ps_keys keys;
     float values[SPARSE_KEYS * 2], gradients[SPARSE_KEYS * 2];
+    // with deaths
+    uint32_t attempt, lost_seen;
+    int ended;       // the process; nothing is delivered to it
+    int unannounced; // SSP: some server does not know its clock
 } actor;
+
+// One partition's part of a push, as it was first sent.
+typedef struct part {
+    uint32_t worker, attempt, partition, count;
+    uint64_t sequence;
+    int acknowledged;
+    uint64_t keys[SPARSE_KEYS];
+    float gradients[SPARSE_KEYS * 2];
+} part;
 
 struct world {
     uint64_t seed;
@@ -50,14 +67,19 @@ struct world {
     tt_rng rng;
     tt_ps_table table;
     uint32_t node_count, drop_percent, duplicate_percent;
-    int whole, lossy;
+    int whole, lossy, mortal;
     actor actors[NODES_MAX];
     tt_ps_view *views[128];
     uint32_t view_count;
     letter net[NET_MAX];
     uint32_t net_count;
     uint64_t now;
-    uint32_t unretired, moves, flips;
+    uint32_t unretired, moves, flips, deaths, returns;
+    uint32_t moving[8];      // generation of the partition's move under way, or 0
+    uint32_t restored_at[8]; // acknowledgements of before are of a state that is lost
+    uint32_t attempts[NODES_MAX];
+    part *parts;
+    uint32_t part_count, part_capacity;
     double expected[SPARSE_KEYS * 2]; // exact: small integers
     uint64_t pushes, carried;
 };
@@ -66,6 +88,79 @@ static uint32_t
 pick(world *w, uint32_t bound)
 {
     return (uint32_t)tt_rng_below(&w->rng, bound);
+}
+
+// ---- what was acknowledged ---------------------------------------------------------------------
+
+static uint64_t
+key_on_wire(const world *w, const tt_frame *frame, const uint8_t *keys, uint32_t i)
+{
+    if (w->table.kind == TT_PS_SPARSE) {
+        uint64_t key;
+        memcpy(&key, keys + i * sizeof key, sizeof key);
+        return key / 0x1234567u;
+    }
+    uint32_t row = i;
+    if ((frame->flags & TT_FRAME_WHOLE) == 0)
+        memcpy(&row, keys + i * sizeof row, sizeof row);
+    return tt_ps_partition_first(&w->table, frame->partition) + row;
+}
+
+static part *
+find_part(world *w, uint32_t worker, const tt_frame *frame)
+{
+    for (uint32_t i = w->part_count; i-- > 0;) {
+        part *p = &w->parts[i];
+        if (p->worker == worker && p->attempt == frame->attempt &&
+            p->partition == frame->partition && p->sequence == frame->sequence)
+            return p;
+    }
+    return NULL;
+}
+
+static void
+note_push(world *w, const actor *from, const tt_frame *frame, const tt_span *spans)
+{
+    if (find_part(w, from->index, frame) != NULL)
+        return; // sent again
+    if (w->part_count == w->part_capacity) {
+        w->part_capacity = 2 * w->part_capacity + 64;
+        w->parts = realloc(w->parts, w->part_capacity * sizeof *w->parts);
+        assert_non_null(w->parts);
+    }
+    part *p = &w->parts[w->part_count++];
+    *p = (part){.worker = from->index,
+                .attempt = frame->attempt,
+                .partition = frame->partition,
+                .count = frame->count,
+                .sequence = frame->sequence};
+    for (uint32_t i = 0; i < frame->count; i++)
+        p->keys[i] = key_on_wire(w, frame, spans[0].bytes, i);
+    if (spans[1].size > 0)
+        memcpy(p->gradients, spans[1].bytes, spans[1].size);
+}
+
+static void
+note_acknowledgement(world *w, uint32_t to, const tt_frame *frame)
+{
+    part *p = find_part(w, to, frame);
+    assert_non_null(p);
+    if (p->acknowledged || frame->sequence >> 32 != w->restored_at[frame->partition])
+        return;
+    p->acknowledged = 1;
+    for (uint32_t i = 0; i < p->count; i++)
+        for (uint32_t j = 0; j < w->table.width; j++)
+            w->expected[p->keys[i] * w->table.width + j] +=
+                (double)p->gradients[i * w->table.width + j];
+}
+
+static void
+keep_account(world *w, const actor *from, uint32_t to, const tt_frame *frame, const tt_span *spans)
+{
+    if (frame->kind == TT_FRAME_PUSH)
+        note_push(w, from, frame, spans);
+    else if (frame->kind == TT_FRAME_PUSH_ACK)
+        note_acknowledgement(w, to, frame);
 }
 
 static void
@@ -80,6 +175,8 @@ post(void *self, uint32_t to, tt_frame *frame, const tt_span *spans, uint32_t sp
     frame->version = TT_FRAME_VERSION;
     frame->sender = (uint16_t)from->index;
     frame->payload_bytes = (uint32_t)size;
+    if (w->mortal)
+        keep_account(w, from, to, frame, spans);
     assert_true(w->net_count < NET_MAX);
     letter *item = &w->net[w->net_count++];
     item->to = to;
@@ -102,11 +199,21 @@ newest(void *self)
 static void
 retired(void *self, uint32_t partition, uint32_t generation)
 {
-    actor *a = self;
-    TT_UNUSED(partition);
-    TT_UNUSED(generation);
-    assert_true(a->world->unretired > 0);
-    a->world->unretired--;
+    world *w = ((actor *)self)->world;
+    if (w->moving[partition] != generation) {
+        assert_true(w->mortal); // overtaken by a restore
+        return;
+    }
+    w->moving[partition] = 0;
+    assert_true(w->unretired > 0);
+    w->unretired--;
+}
+
+static const tt_ps_state *
+no_checkpoint(void *self)
+{
+    TT_UNUSED(self);
+    return NULL;
 }
 
 static void
@@ -122,7 +229,10 @@ deliver(world *w)
     if (!(w->lossy && pick(w, 100) < w->drop_percent)) {
         actor *to = &w->actors[item.to];
         tt_frame_kind kind = (tt_frame_kind)item.frame.kind;
-        if (kind == TT_FRAME_PULL_REPLY || kind == TT_FRAME_PUSH_ACK || kind == TT_FRAME_MOVED) {
+        if (to->ended)
+            ; // nobody is there
+        else if (kind == TT_FRAME_PULL_REPLY || kind == TT_FRAME_PUSH_ACK ||
+                 kind == TT_FRAME_MOVED) {
             tt_ps_client_time(to->client, w->now);
             tt_ps_client_receive(to->client, &item.frame, item.payload);
         } else {
@@ -175,8 +285,12 @@ boundary(actor *a)
 {
     const tt_ps_view *view = newest(a);
     int bsp = a->world->table.consistency == TT_PS_BSP;
+    if (view->attempt[a->index] != a->attempt)
+        return; // it was declared dead, and has not heard of it
     if (view != a->adopted && (!bsp || !a->working || a->round >= view->effective_round)) {
         int was_working = a->adopted->is_worker[a->index];
+        a->unannounced |= view->lost_at > a->lost_seen && a->working;
+        a->lost_seen = view->lost_at;
         a->adopted = view;
         tt_ps_server_adopt(a->server, view);
         tt_ps_client_adopt(a->client, view);
@@ -225,7 +339,7 @@ begin_push(actor *a)
         for (uint32_t j = 0; j < width; j++) {
             float g = (float)pick(w, 17) - 8;
             a->gradients[i * width + j] = g;
-            w->expected[key * width + j] += (double)g;
+            w->expected[key * width + j] += w->mortal ? 0 : (double)g;
         }
     }
     uint32_t clock = w->table.consistency == TT_PS_BSP ? a->round : a->clock + 1;
@@ -238,7 +352,21 @@ begin_push(actor *a)
 static void
 worker_step(actor *a, int may_begin)
 {
+    if (a->ended)
+        return;
     tt_ps_client_time(a->client, a->world->now);
+    const tt_ps_view *view = newest(a);
+    if (!tt_ps_client_done(a->client) && view->lost_at > a->lost_seen &&
+        view->attempt[a->index] == a->attempt) {
+        if (a->pushing == 0) { // asked again after the boundary
+            tt_ps_client_abandon(a->client);
+            a->pushing = 2;
+            return;
+        }
+        a->lost_seen = view->lost_at;
+        tt_ps_client_lose(a->client, view);
+        a->unannounced = 1;
+    }
     if (!tt_ps_client_done(a->client)) {
         if (a->world->lossy) // without losses nothing may depend on asking again
             tt_ps_client_tick(a->client, 400);
@@ -255,11 +383,14 @@ worker_step(actor *a, int may_begin)
         return;
     }
     boundary(a);
-    if (may_begin && a->working) {
+    if (a->working && a->unannounced) {
+        a->unannounced = a->ended_data = 0;
+        tt_ps_client_announce(a->client, a->clock);
+    } else if (may_begin && a->working) {
         begin_pull(a);
-    } else if (!may_begin && a->working && !a->ended) {
+    } else if (!may_begin && a->working && !a->ended_data) {
         // The others' last pulls must be answered although this clock stands still from now on.
-        a->ended = 1;
+        a->ended_data = 1;
         tt_ps_client_end(a->client);
     }
 }
@@ -277,6 +408,18 @@ choose_ways(world *w, tt_ps_view *view)
 }
 
 static void
+put_in_force(world *w, tt_ps_view *view)
+{
+    for (uint32_t p = 0; p < view->partition_count; p++) {
+        if (view->moved_at[p] != view->generation)
+            continue;
+        w->unretired += w->moving[p] == 0;
+        w->moving[p] = view->generation;
+    }
+    w->views[w->view_count++] = view;
+}
+
+static void
 publish(world *w)
 {
     if (w->unretired > 0 || w->view_count == TT_COUNT_OF(w->views))
@@ -284,19 +427,24 @@ publish(world *w)
     const tt_ps_view *last = w->views[w->view_count - 1];
     uint32_t max_round = 0, max_clock = 0;
     for (uint32_t n = 0; n < w->node_count; n++) {
-        if (w->actors[n].adopted != last) // the one before is still being adopted
-            return;
+        if (last->is_gone[n])
+            continue;
+        if (w->actors[n].ended || w->actors[n].adopted != last)
+            return; // the one before is still being adopted
         if (last->is_worker[n] && !w->actors[n].working)
             return;
         max_round = TT_MAX(max_round, w->actors[n].round);
         max_clock = TT_MAX(max_clock, w->actors[n].clock);
     }
     uint8_t is_server[TT_PS_NODES_MAX] = {0};
-    uint32_t servers = 1 + pick(w, w->node_count - 1);
+    uint32_t there = 0;
+    for (uint32_t n = 0; n < w->node_count; n++)
+        there += !last->is_gone[n];
+    uint32_t servers = 1 + pick(w, there - 1);
     for (uint32_t chosen = 0; chosen < servers;) {
         uint32_t n = pick(w, w->node_count);
-        chosen += !is_server[n];
-        is_server[n] = 1;
+        chosen += !is_server[n] && !last->is_gone[n];
+        is_server[n] |= !last->is_gone[n];
     }
     tt_ps_view *view;
     assert_int_equal(tt_ps_view_next(last, pick(w, 5) == 0 ? NULL : is_server, &view), TT_OK);
@@ -305,18 +453,131 @@ publish(world *w)
         if (view->joined_at[n] == view->generation)
             view->join_clock[n] = max_clock;
     choose_ways(w, view);
-    w->unretired = tt_ps_view_moves(last, view);
-    w->moves += w->unretired;
+    w->moves += tt_ps_view_moves(last, view);
     w->flips++;
-    w->views[w->view_count++] = view;
+    put_in_force(w, view);
+}
+
+// ---- deaths ------------------------------------------------------------------------------------
+
+static void
+open_process(actor *a, const tt_ps_view *view)
+{
+    world *w = a->world;
+    tt_error err;
+    tt_outbox outbox = {a, post};
+    tt_ps_hooks hooks = {a, newest, retired, no_checkpoint, a->attempt};
+    assert_int_equal(
+        tt_ps_server_open(&w->table, a->index, w->node_count, outbox, hooks, &a->server, &err),
+        TT_OK);
+    assert_int_equal(tt_ps_server_start(a->server, view), TT_OK);
+    assert_int_equal(tt_ps_client_open(&w->table, a->index, w->node_count, SPARSE_KEYS, outbox,
+                                       hooks, &a->client, &err),
+                     TT_OK);
+    tt_ps_client_adopt(a->client, view);
+    a->adopted = view;
+    a->lost_seen = view->lost_at;
+    a->pushing = 2;
+    a->working = view->is_worker[a->index];
 }
 
 static void
-open_world(world *w, uint64_t seed, move_way way)
+end_process(actor *a)
+{
+    tt_ps_server_close(a->server);
+    tt_ps_client_close(a->client);
+    a->server = NULL;
+    a->client = NULL;
+    a->ended = 1;
+}
+
+static uint32_t
+living(const world *w)
+{
+    const tt_ps_view *last = w->views[w->view_count - 1];
+    uint32_t count = 0;
+    for (uint32_t n = 0; n < w->node_count; n++)
+        count += !last->is_gone[n] && !w->actors[n].ended;
+    return count;
+}
+
+static void
+declare_dead(world *w, const uint8_t *is_dead)
+{
+    const tt_ps_view *last = w->views[w->view_count - 1];
+    uint8_t moving[8];
+    tt_ps_view *view;
+    for (uint32_t p = 0; p < w->table.partition_count; p++)
+        moving[p] = w->moving[p] != 0;
+    assert_int_equal(tt_ps_view_without(last, is_dead, moving, 1 + pick(w, 2), &view), TT_OK);
+    for (uint32_t n = 0; n < w->node_count; n++)
+        w->attempts[n] = view->attempt[n];
+    for (uint32_t key = 0; key < (w->table.kind == TT_PS_DENSE ? ROWS : SPARSE_KEYS); key++) {
+        uint64_t wire = w->table.kind == TT_PS_DENSE ? key : (uint64_t)key * 0x1234567u;
+        uint32_t p = tt_ps_partition_of(&w->table, wire);
+        for (uint32_t j = 0; view->restored_at[p] == view->generation && j < w->table.width; j++)
+            w->expected[key * w->table.width + j] = 0;
+    }
+    memcpy(w->restored_at, view->restored_at, w->table.partition_count * sizeof *w->restored_at);
+    w->deaths++;
+    put_in_force(w, view);
+}
+
+// One process ends, or is only thought to have ended; the master hears of it sooner or later.
+static void
+die(world *w)
+{
+    const tt_ps_view *last = w->views[w->view_count - 1];
+    uint8_t is_dead[NODES_MAX] = {0};
+    uint32_t n = pick(w, w->node_count);
+    if (w->view_count + 2 >= TT_COUNT_OF(w->views))
+        return;
+    if (!w->actors[n].ended && !last->is_gone[n] && living(w) > 3 && pick(w, 3) > 0)
+        end_process(&w->actors[n]);
+    for (uint32_t m = 0; m < w->node_count; m++)
+        is_dead[m] = w->actors[m].ended && !last->is_gone[m];
+    if (!last->is_gone[n] && living(w) > 3 && pick(w, 3) == 0)
+        is_dead[n] = 1; // it goes on for a while
+    if (memchr(is_dead, 1, w->node_count) != NULL && pick(w, 2))
+        declare_dead(w, is_dead);
+}
+
+// Those that were declared dead hear of it, or are started anew, and get work.
+static void
+come_back(world *w)
+{
+    const tt_ps_view *last = w->views[w->view_count - 1];
+    uint8_t is_back[NODES_MAX] = {0}, is_server[NODES_MAX];
+    uint32_t n = pick(w, w->node_count), clock = 0;
+    tt_ps_view *view;
+    if (!last->is_gone[n] || w->unretired > 0 || w->view_count + 2 >= TT_COUNT_OF(w->views))
+        return;
+    if (!w->actors[n].ended)
+        end_process(&w->actors[n]);
+    for (uint32_t m = 0; m < w->node_count; m++) {
+        is_server[m] = m == n ? pick(w, 2) == 0 : !last->is_gone[m] && !last->is_worker[m];
+        clock = TT_MAX(clock, w->actors[m].clock);
+    }
+    is_back[n] = 1;
+    w->actors[n].ended = 0;
+    w->actors[n].attempt = w->attempts[n];
+    w->actors[n].clock = 0;
+    open_process(&w->actors[n], last);
+    assert_int_equal(tt_ps_view_with(last, is_back, w->attempts, is_server, &view), TT_OK);
+    for (uint32_t m = 0; m < w->node_count; m++)
+        if (view->joined_at[m] == view->generation)
+            view->join_clock[m] = clock;
+    w->returns++;
+    put_in_force(w, view);
+}
+
+static void
+open_world(world *w, uint64_t seed, move_way way, int mortal)
 {
     memset(w, 0, sizeof *w);
     w->seed = seed;
     w->way = way;
+    w->mortal = mortal;
     tt_rng_init(&w->rng, seed, TT_RNG_SCHEDULE, 0);
     w->node_count = 3 + pick(w, NODES_MAX - 2);
     w->lossy = pick(w, 3) > 0;
@@ -327,7 +588,7 @@ open_world(world *w, uint64_t seed, move_way way)
     table->rows = ROWS;
     table->width = 1 + pick(w, 2);
     table->partition_count = 1 + pick(w, 7);
-    table->consistency = (tt_ps_consistency)pick(w, 3);
+    table->consistency = (tt_ps_consistency)pick(w, mortal ? 2 : 3);
     table->slice_count = SLICES;
     table->optimizer = TT_PS_ADD;
     table->averaging = (int)pick(w, 2); // state must travel too
@@ -336,19 +597,9 @@ open_world(world *w, uint64_t seed, move_way way)
     assert_int_equal(tt_ps_view_first(table, w->node_count, is_server, &w->views[0]), TT_OK);
     w->view_count = 1;
     for (uint32_t n = 0; n < w->node_count; n++) {
-        actor *a = &w->actors[n];
-        tt_error err;
-        *a = (actor){.world = w, .index = n, .adopted = w->views[0], .pushing = 2};
-        tt_outbox outbox = {a, post};
-        tt_ps_hooks hooks = {a, newest, retired};
-        assert_int_equal(
-            tt_ps_server_open(table, n, w->node_count, outbox, hooks, &a->server, &err), TT_OK);
-        assert_int_equal(tt_ps_server_start(a->server, w->views[0]), TT_OK);
-        assert_int_equal(tt_ps_client_open(table, n, w->node_count, SPARSE_KEYS, outbox, hooks,
-                                           &a->client, &err),
-                         TT_OK);
-        tt_ps_client_adopt(a->client, w->views[0]);
-        a->working = w->views[0]->is_worker[n];
+        w->attempts[n] = 1;
+        w->actors[n] = (actor){.world = w, .index = n, .attempt = 1};
+        open_process(&w->actors[n], w->views[0]);
     }
 }
 
@@ -363,6 +614,7 @@ close_world(world *w)
     }
     for (uint32_t i = 0; i < w->view_count; i++)
         tt_ps_view_free(w->views[i]);
+    free(w->parts);
 }
 
 static void
@@ -375,12 +627,18 @@ step(world *w, int may_begin, int may_publish)
         deliver(w);
     else if (what < 90)
         worker_step(a, may_begin);
+    else if (what < 96 && a->ended)
+        ;
     else if (what < 94)
         (void)tt_ps_server_background(a->server);
     else if (what < 96)
         tt_ps_server_tick(a->server);
     else if (may_publish && what < 98)
         publish(w);
+    else if (w->mortal && what == 98 && pick(w, 4) == 0)
+        die(w);
+    else if (w->mortal && what == 99)
+        come_back(w);
 }
 
 // True when no node has anything under way. Pulls that wait for clocks that will not come are
@@ -391,6 +649,8 @@ settled(world *w)
     uint32_t held = 0;
     for (uint32_t n = 0; n < w->node_count; n++) {
         actor *a = &w->actors[n];
+        if (a->ended)
+            continue;
         if (!tt_ps_client_done(a->client) || tt_ps_server_moving(a->server) > 0 || a->pushing == 1)
             return 0;
         held += tt_ps_server_held(a->server);
@@ -405,6 +665,8 @@ static double
 final_value(world *w, uint32_t key, uint32_t column)
 {
     actor *a = &w->actors[0];
+    while (a->ended)
+        a++;
     uint64_t key64 = (uint64_t)key * 0x1234567u;
     tt_ps_keys keys = {.count = 1};
     if (w->table.kind == TT_PS_DENSE)
@@ -412,6 +674,7 @@ final_value(world *w, uint32_t key, uint32_t column)
     else
         keys.keys = &key64;
     float out[2];
+    tt_ps_client_adopt(a->client, newest(a)); // nobody asks the dead
     tt_ps_client_pull(a->client, keys, 0, 0, out);
     for (int guard = 0; !tt_ps_client_done(a->client) && guard < 100000; guard++) {
         w->now++;
@@ -452,9 +715,26 @@ last_round(const world *w)
     return TT_MAX(round, w->views[w->view_count - 1]->effective_round);
 }
 
+// From here on nobody dies: the living know who is not, and who is thought dead is.
+static void
+bury_all(world *w)
+{
+    const tt_ps_view *last = w->views[w->view_count - 1];
+    uint8_t is_dead[NODES_MAX] = {0};
+    for (uint32_t n = 0; n < w->node_count; n++) {
+        if (last->is_gone[n] && !w->actors[n].ended)
+            end_process(&w->actors[n]);
+        is_dead[n] = w->actors[n].ended && !last->is_gone[n];
+    }
+    if (memchr(is_dead, 1, w->node_count) != NULL)
+        declare_dead(w, is_dead);
+}
+
 static void
 finish(world *w)
 {
+    if (w->mortal)
+        bury_all(w);
     for (uint32_t guard = 0;; guard++) {
         if (guard > 3000000)
             fail_msg("seed %llu, %s, does not come to rest", (unsigned long long)w->seed,
@@ -466,6 +746,8 @@ finish(world *w)
         int bsp = w->table.consistency == TT_PS_BSP;
         deliver(w);
         worker_step(a, bsp && a->round < last_round(w));
+        if (a->ended)
+            continue;
         (void)tt_ps_server_background(a->server);
         if (pick(w, 10) == 0)
             tt_ps_server_tick(a->server);
@@ -480,6 +762,8 @@ count_carried(const world *w)
     for (uint32_t n = 0; n < w->node_count; n++) {
         tt_ps_server_counters server;
         tt_ps_client_counters client;
+        if (w->actors[n].ended)
+            continue;
         tt_ps_server_counters_read(w->actors[n].server, &server);
         tt_ps_client_counters_read(w->actors[n].client, &client);
         carried += server.bytes_carried + client.carried;
@@ -488,9 +772,9 @@ count_carried(const world *w)
 }
 
 static void
-run_seed(uint64_t seed, move_way way, world *w)
+run_seed(uint64_t seed, move_way way, int mortal, world *w)
 {
-    open_world(w, seed, way);
+    open_world(w, seed, way, mortal);
     uint32_t steps = 2000 + pick(w, 4000);
     for (uint32_t i = 0; i < steps; i++)
         step(w, 1, 1);
@@ -511,7 +795,7 @@ run_seed(uint64_t seed, move_way way, world *w)
 }
 
 static void
-expect_exact_sums(move_way way)
+expect_exact_sums(move_way way, int mortal)
 {
     const char *one = getenv("TT_SEED"), *many = getenv("TT_SEEDS");
     uint64_t first = one != NULL ? strtoull(one, NULL, 10) : 1;
@@ -523,20 +807,23 @@ expect_exact_sums(move_way way)
 #endif
     seeds = one != NULL ? 1 : many != NULL ? strtoull(many, NULL, 10) : seeds;
     static world w;
-    uint64_t moves = 0, flips = 0, pushes = 0, carried = 0;
+    uint64_t moves = 0, flips = 0, pushes = 0, carried = 0, deaths = 0, returns = 0;
     for (uint64_t seed = first; seed < first + seeds; seed++) {
         if (getenv("TT_TRACE") != NULL)
             (void)fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
-        run_seed(seed, way, &w);
+        run_seed(seed, way, mortal, &w);
+        deaths += w.deaths;
+        returns += w.returns;
         moves += w.moves;
         flips += w.flips;
         pushes += w.pushes;
         carried += w.carried;
     }
-    print_message("%s: %llu schedules, %llu pushes, %llu reconfigurations, %llu partitions moved: "
-                  "all sums exact\n",
+    print_message("%s: %llu schedules, %llu pushes, %llu reconfigurations, %llu partitions moved, "
+                  "%llu deaths, %llu returns: all sums exact\n",
                   way_names[way], (unsigned long long)seeds, (unsigned long long)pushes,
-                  (unsigned long long)flips, (unsigned long long)moves);
+                  (unsigned long long)flips, (unsigned long long)moves, (unsigned long long)deaths,
+                  (unsigned long long)returns);
     assert_true(one != NULL || moves > seeds);
     assert_true(one != NULL || (carried > 0) == (way != DRAINED));
 }
@@ -545,21 +832,28 @@ static void
 sums_are_exact_for_every_schedule(void **state)
 {
     TT_UNUSED(state);
-    expect_exact_sums(CARRIED);
+    expect_exact_sums(CARRIED, 0);
 }
 
 static void
 sums_are_exact_when_partitions_are_drained(void **state)
 {
     TT_UNUSED(state);
-    expect_exact_sums(DRAINED);
+    expect_exact_sums(DRAINED, 0);
 }
 
 static void
 sums_are_exact_when_ways_mix(void **state)
 {
     TT_UNUSED(state);
-    expect_exact_sums(EITHER);
+    expect_exact_sums(EITHER, 0);
+}
+
+static void
+sums_are_exact_whoever_dies(void **state)
+{
+    TT_UNUSED(state);
+    expect_exact_sums(EITHER, 1);
 }
 
 int
@@ -569,6 +863,7 @@ main(void)
         cmocka_unit_test(sums_are_exact_for_every_schedule),
         cmocka_unit_test(sums_are_exact_when_partitions_are_drained),
         cmocka_unit_test(sums_are_exact_when_ways_mix),
+        cmocka_unit_test(sums_are_exact_whoever_dies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

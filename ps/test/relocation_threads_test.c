@@ -230,7 +230,7 @@ open_world(world *w, uint64_t seed, int drained, tt_rng *rng)
         a->working = a->working_seen = view->is_worker[n];
         tt_rng_init(&a->rng, seed, TT_RNG_TEST, n);
         tt_outbox outbox = tt_mesh_outbox(w->mesh, n);
-        tt_ps_hooks hooks = {a, newest, retired};
+        tt_ps_hooks hooks = {.self = a, .newest = newest, .retired = retired};
         assert_int_equal(tt_ps_server_open(&w->table, n, NODES, outbox, hooks, &a->server, &err),
                          TT_OK);
         assert_int_equal(tt_ps_server_start(a->server, view), TT_OK);

@@ -3,10 +3,16 @@
 #include <string.h>
 
 void
-tt_reconfig_roles(uint32_t servers, uint32_t node_count, uint8_t *is_server)
+tt_reconfig_roles(uint32_t servers, uint32_t node_count, const uint8_t *is_gone, uint8_t *is_server)
 {
+    uint32_t there = 0, chosen = 0;
     for (uint32_t n = 0; n < node_count; n++)
-        is_server[n] = n < servers;
+        there += is_gone == NULL || !is_gone[n];
+    uint32_t wanted = there > 1 ? TT_MIN(servers, there - 1) : servers;
+    for (uint32_t n = 0; n < node_count; n++) {
+        is_server[n] = chosen < wanted && (is_gone == NULL || !is_gone[n]);
+        chosen += is_server[n];
+    }
 }
 
 uint32_t
@@ -69,8 +75,8 @@ tt_reconfig_plan_make(const tt_space *space,
     TT_TRY(tt_knob_set_prepare(checker, to, err));
     out->servers_from = tt_reconfig_servers(space, from);
     out->servers_to = tt_reconfig_servers(space, to);
-    uint8_t is_server[TT_PS_NODES_MAX] = {0};
-    tt_reconfig_roles(out->servers_to, view->node_count, is_server);
+    uint8_t is_server[TT_PS_NODES_MAX];
+    tt_reconfig_roles(out->servers_to, view->node_count, view->is_gone, is_server);
     int roles_change = out->servers_from != out->servers_to;
     if (tt_ps_view_next(view, roles_change ? is_server : NULL, &out->view) != TT_OK) {
         tt_knob_set_rollback(checker);
@@ -91,7 +97,7 @@ next_server(const tt_ps_view *view, uint16_t server)
     uint32_t n = server;
     do
         n = n + 1 < view->node_count ? n + 1 : 0;
-    while (view->is_worker[n]);
+    while (view->is_worker[n] || view->is_gone[n]);
     return (uint16_t)n;
 }
 

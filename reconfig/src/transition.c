@@ -14,7 +14,7 @@ tt_reconfig_begin(tt_reconfig_transition *transition,
                   uint64_t bytes_carried,
                   uint64_t bytes_drained)
 {
-    TT_ASSERT(!transition->active && node_count <= 64);
+    TT_ASSERT(!transition->active);
     *transition = (tt_reconfig_transition){.active = 1, .node_count = node_count};
     transition->iterations_start = iterations;
     transition->carried_start = bytes_carried;
@@ -44,13 +44,10 @@ tt_reconfig_restarted(tt_reconfig_transition *transition,
 }
 
 void
-tt_reconfig_adopted(tt_reconfig_transition *transition, uint32_t node)
+tt_reconfig_adopted(tt_reconfig_transition *transition, uint32_t nodes)
 {
-    uint64_t bit = (uint64_t)1 << node;
-    if (!transition->active || (transition->adopted_mask & bit) != 0)
-        return;
-    transition->adopted_mask |= bit;
-    transition->adopted++;
+    if (transition->active)
+        transition->adopted = TT_MAX(transition->adopted, nodes);
 }
 
 void

@@ -62,7 +62,7 @@ open_fixture(struct fixture *f)
     assert_int_equal(tt_knob_set_open(&f->space, &f->host, &f->checker, &err), TT_OK);
     f->table = (tt_ps_table){.kind = TT_PS_DENSE, .rows = 1000, .width = 1, .partition_count = 28};
     uint8_t roles[TT_PS_NODES_MAX];
-    tt_reconfig_roles(2, 8, roles);
+    tt_reconfig_roles(2, 8, NULL, roles);
     assert_int_equal(tt_ps_view_first(&f->table, 8, roles, &f->view), TT_OK);
     tt_space_start(&f->space, &f->start);
 }
@@ -177,7 +177,7 @@ parts_of_a_restart_add_up(void **state)
     assert_true(isnan(transition.cost.checkpoint_s));
     tt_reconfig_restarted(&transition, 0.125, 0.25, 0.0625);
     assert_false(tt_reconfig_finished(&transition, 3.25, 4, 0, 0, 0));
-    tt_reconfig_adopted(&transition, 0);
+    tt_reconfig_adopted(&transition, 1);
     assert_true(tt_reconfig_finished(&transition, 3.5, 4, 0, 0, 0));
     assert_true(transition.cost.restart_s == 1 - 0.125 - 0.25 - 0.0625);
     assert_string_equal(tt_reconfig_done_by(&transition.cost), "checkpoint"); // without moves, too
@@ -229,8 +229,8 @@ a_transition_ends_when_all_has_arrived(void **state)
     tt_reconfig_begin(&transition, &plan, 5, 3, 1, 10.0, 1000, 50, 70);
     for (uint32_t n = 0; n < 3; n++) {
         assert_false(tt_reconfig_finished(&transition, 10.1, 1010, 50, 70, 0));
-        tt_reconfig_adopted(&transition, n);
-        tt_reconfig_adopted(&transition, n); // twice counts once
+        tt_reconfig_adopted(&transition, n + 1);
+        tt_reconfig_adopted(&transition, n); // an older count is no news
     }
     tt_reconfig_retired(&transition, 10.2);
     assert_false(tt_reconfig_finished(&transition, 10.2, 1015, 60, 75, 0));

@@ -12,6 +12,7 @@
 #ifndef TT_CLUSTER_H
 #define TT_CLUSTER_H
 
+#include "tt/cluster_members.h"
 #include "tt/comm.h"
 #include "tt/core.h"
 
@@ -34,6 +35,10 @@ typedef enum tt_sim_fault_kind {
     TT_SIM_CUT_OFF,   // nothing passes between these hosts and the others
     TT_SIM_PAUSE,     // the host stands still; what is sent to it waits
     TT_SIM_SLOW,      // the host is slower by `factor`
+    // The host stops, with all that runs and all that is stored there in memory; at end_s it is
+    // empty and there again. With `messages` it stops when it has sent or handled so many since
+    // begin_s, and is there again (end_s - begin_s) later.
+    TT_SIM_CRASH,
 } tt_sim_fault_kind;
 
 enum { TT_SIM_ANY = UINT32_MAX };
@@ -43,6 +48,7 @@ typedef struct tt_sim_fault {
     // Messages: hosts that send and receive, or TT_SIM_ANY. Hosts: the first and the last of them.
     uint32_t from, to;
     double share, seconds, factor;
+    uint64_t messages;
     double begin_s, end_s;
 } tt_sim_fault;
 
@@ -79,12 +85,24 @@ void tt_sim_owe(tt_sim *sim, double seconds);
 // are of one thread, all of them working so long.
 void tt_sim_work(tt_sim *sim, double seconds, uint32_t threads);
 
+// Calls on_host when a host has crashed (up 0) and when it is there again; between fibers, which it
+// may start. A thread that ran on a host that crashed can be joined, as if it had returned. NULL:
+// nobody is told any more.
+void
+tt_sim_watch_hosts(tt_sim *sim, void (*on_host)(void *self, uint32_t host, int up), void *self);
+int tt_sim_host_is_up(const tt_sim *sim, uint32_t host);
+
+// Ends another fiber where it stands: what it holds is lost. It can be joined, as if it had
+// returned; not for one that has been joined.
+void tt_sim_kill(tt_sim *sim, tt_thread *thread);
+
 // A line of the trace, with the time before it.
 void tt_sim_trace(tt_sim *sim, const char *format, ...) TT_PRINTF(2, 3);
 
 typedef struct tt_sim_counters {
     uint64_t events, switches, fibers;     // acted upon; into fibers; started
     uint64_t dropped, duplicated, delayed; // messages
+    uint64_t crashes;                      // of hosts
 } tt_sim_counters;
 void tt_sim_counters_read(const tt_sim *sim, tt_sim_counters *out);
 
@@ -96,6 +114,8 @@ typedef struct tt_sim_network {
     double local_latency_s;  // between two nodes of one host
     double oversubscription; // hosts' cards together, over what the switch carries; >= 1
     double jitter;           // log of the spread of latency
+    int nowhere_is_far;      // what goes to and from TT_SIM_NOWHERE takes the latency, too, and
+                             // suffers faults of messages and of being cut off
     // What it costs `node`'s processor to send or receive a frame that travels in so many chunks.
     // thread: the fiber that sends or receives
     double (*cost_s)(

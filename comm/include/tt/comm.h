@@ -25,6 +25,8 @@ typedef enum tt_frame_kind {
     TT_FRAME_PIECE,      // old owner -> new owner: rows of the seal
     TT_FRAME_SEAL,       // old owner -> new owner: the sealed header
     TT_FRAME_COMPLETE,   // new owner -> old owner: everything is here, free yours
+    TT_FRAME_HEARTBEAT,  // node -> master: this process lives (tt/cluster_members.h)
+    TT_FRAME_HEARTBEAT_REPLY, // master -> node
     TT_FRAME_KIND_COUNT
 } tt_frame_kind;
 
@@ -38,7 +40,9 @@ enum tt_frame_flag {
         1 << 4,             // PULL: evaluation: the model that would be saved, never to be carried
     TT_FRAME_LAST = 1 << 5, // PIECE: the drain has sent everything that nobody was to carry
     TT_FRAME_ALL = 1 << 6,  // FETCH: everything
-    TT_FRAME_HEADER = 1 << 7, // FETCH: the sealed header
+    TT_FRAME_HEADER = 1 << 7,  // FETCH: the sealed header
+    TT_FRAME_WELCOME = 1 << 8, // HEARTBEAT_REPLY: work under the attempt in `detail`
+    TT_FRAME_REFUSED = 1 << 9, // HEARTBEAT_REPLY: you were declared dead
 };
 
 // 64 bytes, little-endian. `clock`, `detail` and `extra` are explained where the protocol uses them

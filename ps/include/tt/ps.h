@@ -18,7 +18,7 @@
 #include "tt/core_vec.h"
 #include "tt/ps_state.h"
 
-enum { TT_PS_NODES_MAX = 64, TT_PS_SLICES_MAX = 256 };
+enum { TT_PS_NODES_MAX = 4096, TT_PS_SLICES_MAX = 256 };
 
 // ---- tables -----------------------------------------------------------------------------------
 
@@ -92,6 +92,7 @@ typedef enum tt_ps_move {
     TT_PS_MOVE_ON_DEMAND, // workers carry what they touch, the rest follows behind
     TT_PS_MOVE_DRAIN, // the old owner sends everything at once; workers carry nothing and ask only
                       // the new one, which holds their requests until the rows are there
+    TT_PS_MOVE_RESTORE, // the old owner died; the new one takes it from the last checkpoint
 } tt_ps_move;
 
 // Who does what in one generation. Immutable once published; nodes adopt it at their next iteration
@@ -100,14 +101,20 @@ typedef struct tt_ps_view {
     uint32_t generation;
     uint32_t node_count, partition_count, slice_count;
     uint32_t effective_round; // BSP: the round from which it holds; else 0
-    uint8_t is_worker[TT_PS_NODES_MAX];
-    uint32_t join_clock[TT_PS_NODES_MAX]; // SSP: where the clock of a worker that joins begins
-    uint32_t joined_at[TT_PS_NODES_MAX];  // generation in which the node became a worker
+    uint32_t lost_at;         // generation of the last death, or 0
     uint16_t slice_owner[TT_PS_SLICES_MAX];
-    uint16_t *owner;    // [partition_count]
-    uint16_t *previous; // owner before the last move
-    uint32_t *moved_at; // generation of the last move, or 0
-    uint8_t *moved_by;  // tt_ps_move of the last move
+    // [node_count]
+    uint8_t *is_worker;
+    uint8_t *is_gone;     // died and has not come back; neither serves nor works
+    uint32_t *attempt;    // 1, 2, ...: which of the processes with this number it is
+    uint32_t *join_clock; // SSP: where the clock of a worker that joins begins
+    uint32_t *joined_at;  // generation in which the node became a worker
+    // [partition_count]
+    uint16_t *owner;
+    uint16_t *previous;    // owner before the last move
+    uint32_t *moved_at;    // generation of the last move, or 0
+    uint32_t *restored_at; // generation in which it was last taken from a checkpoint, or 0
+    uint8_t *moved_by;     // tt_ps_move of the last move
 } tt_ps_view;
 
 // The first generation (1): is_server says who serves, everybody else works; partitions and slices
@@ -124,6 +131,24 @@ TT_NODISCARD tt_status tt_ps_view_next(const tt_ps_view *view,
 // The partitions that move in this generation (on demand by default) move like this. Before it is
 // published.
 void tt_ps_view_move_by(tt_ps_view *view, tt_ps_move move);
+// Generation + 1 without the nodes of is_dead[node_count] (and those that were gone before): their
+// partitions go to the other servers and, like those still on their way from or to one of them
+// (moving[partition_count] non-zero), back to the last checkpoint; their slices go to other
+// workers. When no server is left the first workers become servers, so that there are `servers`,
+// but at least one worker stays; when no worker is left there is none until the next generation.
+// errors TT_NOMEM; TT_PEER fewer than two nodes are left
+TT_NODISCARD tt_status tt_ps_view_without(const tt_ps_view *view,
+                                          const uint8_t *is_dead,
+                                          const uint8_t *moving,
+                                          uint32_t servers,
+                                          tt_ps_view **out);
+// Generation + 1 with nodes that have come back (is_back[node_count]) under new attempts
+// (attempt[node_count]); roles as in tt_ps_view_next. errors TT_NOMEM
+TT_NODISCARD tt_status tt_ps_view_with(const tt_ps_view *view,
+                                       const uint8_t *is_back,
+                                       const uint32_t *attempt,
+                                       const uint8_t *is_server,
+                                       tt_ps_view **out);
 // Partitions whose owner differs.
 uint32_t tt_ps_view_moves(const tt_ps_view *from, const tt_ps_view *to);
 void tt_ps_view_free(tt_ps_view *view);
@@ -136,8 +161,13 @@ typedef struct tt_ps_hooks {
     void *self;
     // The newest published view; asked when a message shows that there is a newer one than ours.
     const tt_ps_view *(*newest)(void *self);
-    // Partition `partition`, moved at `generation`, has left this server and its memory is free.
+    // Partition `partition`, moved at `generation`, has left this server and its memory is free;
+    // or, restored at `generation`, it is here.
     void (*retired)(void *self, uint32_t partition, uint32_t generation);
+    // The last checkpoint, or NULL when the job has not come to one: everything begins at zero.
+    // Asked when a partition is to be restored; used until the call that asks for it returns.
+    const tt_ps_state *(*checkpoint)(void *self);
+    uint32_t attempt; // which process of its node's number this is (tt_ps_view); 0 is 1
 } tt_ps_hooks;
 
 // Each written by the server's thread, read by any (relaxed).
@@ -207,6 +237,9 @@ TT_NODISCARD tt_status tt_ps_client_open(const tt_ps_table *table,
                                          tt_error *err);
 // At an iteration boundary only (no operation under way).
 void tt_ps_client_adopt(tt_ps_client *client, const tt_ps_view *view);
+// A view in which nodes have died was published while an operation is under way: requests to them
+// go to who has their partitions now. The view itself is adopted at the boundary.
+void tt_ps_client_lose(tt_ps_client *client, const tt_ps_view *view);
 void tt_ps_client_set(tt_ps_client *client, uint32_t in_flight, int bf16);
 // The time that goes with the calls that follow.
 void tt_ps_client_time(tt_ps_client *client, uint64_t now_ns);
@@ -221,6 +254,9 @@ tt_ps_client_pull(tt_ps_client *client, tt_ps_keys keys, uint32_t need, int read
 // or the slice (BSP). Borrows gradients until done.
 void
 tt_ps_client_push(tt_ps_client *client, const float *gradients, uint32_t clock, uint32_t detail);
+// SSP: starts telling every partition this worker's clock, for one that was restored knows
+// nobody's. Nothing under ASP and BSP.
+void tt_ps_client_announce(tt_ps_client *client, uint32_t clock);
 // SSP: starts telling every partition that this worker has no more data, so that nobody waits for
 // its clock (as if it stood at infinity; Ho et al. 2013). Nothing under ASP and BSP.
 void tt_ps_client_end(tt_ps_client *client);
@@ -229,7 +265,8 @@ void tt_ps_client_receive(tt_ps_client *client, const tt_frame *frame, const uin
 // Sends again what has had no answer for retry_ns (1 1/8 of it at most).
 void tt_ps_client_tick(tt_ps_client *client, uint64_t retry_ns);
 int tt_ps_client_done(const tt_ps_client *client);
-// Forgets a pull under way (the job stops).
+// Forgets what is under way: a pull, because the job stops or somebody died; a push only with all
+// that this client stands for, since nobody knows what became of it.
 void tt_ps_client_abandon(tt_ps_client *client);
 void tt_ps_client_counters_read(const tt_ps_client *client, tt_ps_client_counters *out);
 // The waits on moving partitions, nanoseconds, the latest TT_PS_WAITS_MAX of them; returns how

@@ -39,8 +39,12 @@ typedef struct tt_reconfig_plan {
         *view; // the generation to publish; owned by the plan until tt_reconfig_plan_take_view
 } tt_reconfig_plan;
 
-// node n serves iff n < servers: a change of the split flips |difference| nodes.
-void tt_reconfig_roles(uint32_t servers, uint32_t node_count, uint8_t *is_server);
+// The first `servers` nodes serve that are there (is_gone[node_count]; NULL: all are), but one
+// works: a change of the split flips |difference| nodes.
+void tt_reconfig_roles(uint32_t servers,
+                       uint32_t node_count,
+                       const uint8_t *is_gone,
+                       uint8_t *is_server);
 // Value of knob "servers" in a setting of this space, 0 when the space has none.
 uint32_t tt_reconfig_servers(const tt_space *space, const tt_setting *setting);
 // Plans the way from the setting and view in force to `to`. checker: knob instances of the master,
@@ -86,7 +90,6 @@ typedef struct tt_reconfig_cost {
 typedef struct tt_reconfig_transition {
     int active;
     uint32_t node_count, adopted, retired;
-    uint64_t adopted_mask;
     uint64_t iterations_start;
     uint64_t carried_start, drained_start;
     tt_reconfig_cost cost;
@@ -107,8 +110,8 @@ void tt_reconfig_restarted(tt_reconfig_transition *transition,
                            double checkpoint_s,
                            double model_s,
                            double data_s);
-// Node has adopted the generation (once or more); a partition has left its old server.
-void tt_reconfig_adopted(tt_reconfig_transition *transition, uint32_t node);
+// So many nodes have adopted the generation by now; a partition has left its old server.
+void tt_reconfig_adopted(tt_reconfig_transition *transition, uint32_t nodes);
 void tt_reconfig_retired(tt_reconfig_transition *transition, double now_s);
 // True once, when the transition has ended; then cost is complete.
 int tt_reconfig_finished(tt_reconfig_transition *transition,

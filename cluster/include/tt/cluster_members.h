@@ -1,0 +1,80 @@
+// Who is there: heartbeats and the rules of death, as two state machines. Nodes say every period
+// that they live (the pulse); the master declares dead who has not been heard from for a time-out
+// (members), refuses what such a process says later, and takes a new one in its place under the
+// next attempt.
+//
+// Neither has a thread, a socket or a clock: frames and times come in, frames go out. Source: the
+// lease rule of distributed systems (Gray, Cheriton 1989), with attempts as in SALMON and TonY.
+//
+// A node's process, seen by the master:
+//
+//     HERE --silent for the time-out, or another process says hello--> DEAD --hello--> INVITED
+//     INVITED --first heartbeat under the new attempt--> BACK --taken up by the caller--> HERE
+//
+// The caller publishes a death before it calls tt_members_buried: only then is a successor let in,
+// so that whoever hands out its work has already refused the dead one (ps: rule 8).
+#ifndef TT_CLUSTER_MEMBERS_H
+#define TT_CLUSTER_MEMBERS_H
+
+#include "tt/comm.h"
+
+typedef enum tt_member_state {
+    TT_MEMBER_HERE,
+    TT_MEMBER_DEAD,    // declared, and not yet buried
+    TT_MEMBER_GONE,    // buried
+    TT_MEMBER_INVITED, // a successor was given the next attempt
+    TT_MEMBER_BACK,    // it lives, and has no work yet
+} tt_member_state;
+
+typedef struct tt_member {
+    tt_member_state state;
+    uint32_t attempt;
+    int replaced;         // died because another process says that it is this node
+    uint64_t heard_at_ns; // last heartbeat
+} tt_member;
+
+typedef struct tt_members {
+    uint32_t count;
+    uint64_t timeout_ns;
+    tt_member *member; // [count]
+} tt_members;
+
+// All are here, under attempts[count] (NULL: 1), unless is_gone[count] says that they are not
+// (NULL: all are). errors TT_NOMEM
+TT_NODISCARD tt_status tt_members_open(uint32_t count,
+                                       uint64_t timeout_ns,
+                                       const uint32_t *attempts,
+                                       const uint8_t *is_gone,
+                                       uint64_t now_ns,
+                                       tt_members *out);
+void tt_members_close(tt_members *members);
+// A heartbeat, and the answer to it. False when there is none to send: not of a member.
+int
+tt_members_receive(tt_members *members, const tt_frame *frame, uint64_t now_ns, tt_frame *answer);
+// Declares dead who was silent for too long; returns how many are dead and not buried.
+uint32_t tt_members_tick(tt_members *members, uint64_t now_ns);
+// The death of all that are dead was published; their next attempt is attempt + 1.
+void tt_members_buried(tt_members *members);
+// Those that are back have been given work.
+void tt_members_taken_up(tt_members *members);
+
+// ---- the pulse of a node's process ------------------------------------------------------------
+
+typedef struct tt_pulse {
+    uint32_t node;
+    uint32_t attempt; // 0: a new process that has not been told its own
+    uint64_t period_ns, next_ns;
+} tt_pulse;
+
+typedef enum tt_pulse_verdict {
+    TT_PULSE_FINE,
+    TT_PULSE_WELCOME, // begin to work, under pulse->attempt
+    TT_PULSE_REFUSED, // this process was declared dead: end all work; it is a new one from now on
+} tt_pulse_verdict;
+
+tt_pulse tt_pulse_begin(uint32_t node, uint32_t attempt, uint64_t period_ns, uint64_t now_ns);
+// True when a heartbeat is due: *out is to be sent.
+int tt_pulse_due(tt_pulse *pulse, uint64_t now_ns, tt_frame *out);
+tt_pulse_verdict tt_pulse_receive(tt_pulse *pulse, const tt_frame *frame, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,333 @@
+// Nodes that die and come back while a job runs, the master's side: heartbeats in, and for each
+// death and return a generation that says so. A worker's rows that were not trained go to others; a
+// server's partitions go back to the last checkpoint (ps: rule 12); under BSP everything does, for
+// rounds of different ages do not add up.
+//
+// Only where processes can die one by one: on simulated hosts so far.
+#include "simulated.h"
+#include <string.h>
+
+// ---- what the simulation tells -----------------------------------------------------------------
+
+static tt_status
+start_agent(tti_node *node, uint32_t attempt)
+{
+    tti_runtime *rt = node->rt;
+    tt_error err;
+    uint64_t period_ns = (uint64_t)(1e9 * rt->job->spec.heartbeat);
+    node->pulse = tt_pulse_begin(node->index, attempt, period_ns, tt_clock_now(&rt->clock));
+    return tt_thread_start(&node->agent, "tt-agent", tti_agent_main, node, &err);
+}
+
+// A host has crashed, with the processes of its nodes, or is there again, without any.
+static void
+on_host(void *self, uint32_t host, int up)
+{
+    tti_runtime *rt = self;
+    for (uint32_t n = 0; n < rt->node_count; n++) {
+        tti_node *node = &rt->nodes[n];
+        if (tti_simulated_host(node) != host)
+            continue;
+        if (!up) {
+            node->crashed = 1;
+            tt_store_release(&node->left, 1); // acquired in tti_runtime_stop
+            continue;
+        }
+        tt_thread_join(&node->agent); // it has ended with the host
+        if (!tti_stopping(rt) && start_agent(node, 0) != TT_OK)
+            tt_log(TT_LOG_WARN, "no memory to start node %u anew", n);
+    }
+    tt_event_signal(&rt->bell);
+}
+
+// ---- opening and closing -----------------------------------------------------------------------
+
+tt_status
+tti_membership_open(tti_runtime *rt, tt_error *err)
+{
+    tti_membership *m = &rt->membership;
+    if (rt->job->sim == NULL || rt->mesh == NULL)
+        return TT_OK;
+    const tt_ps_view *view = rt->newest->view;
+    TT_TRY(tti_simulated_control(rt, &m->control, err));
+    tt_status status =
+        tt_members_open(rt->node_count, (uint64_t)(1e9 * rt->job->spec.failure_timeout),
+                        view->attempt, view->is_gone, tt_clock_now(&rt->clock), &m->members);
+    if (status != TT_OK)
+        return tt_error_set(err, status, NULL, NULL, "no memory for the job's nodes");
+    m->on = 1;
+    return TT_OK;
+}
+
+tt_status
+tti_membership_start(tti_runtime *rt, tt_error *err)
+{
+    tti_membership *m = &rt->membership;
+    if (!m->on)
+        return TT_OK;
+    tt_sim_watch_hosts(rt->job->sim, on_host, rt);
+    for (uint32_t n = 0; n < rt->node_count; n++) {
+        m->members.member[n].heard_at_ns = tt_clock_now(&rt->clock);
+        if (rt->newest->view->is_gone[n])
+            continue;
+        if (start_agent(&rt->nodes[n], rt->nodes[n].attempt) != TT_OK)
+            return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
+    }
+    return TT_OK;
+}
+
+void
+tti_membership_stop(tti_runtime *rt)
+{
+    tti_membership *m = &rt->membership;
+    if (!m->on)
+        return;
+    tt_sim_watch_hosts(rt->job->sim, NULL, NULL);
+    // Whoever is thought dead and still stands somewhere is not waited for.
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        if (rt->newest->view->is_gone[n]) {
+            tt_sim_kill(rt->job->sim, &rt->nodes[n].agent);
+            tt_sim_kill(rt->job->sim, &rt->nodes[n].thread);
+        }
+    tt_store_release(&m->stop_agents, 1); // acquired in tti_agent_main
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        tt_mesh_wake(m->control, n);
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        tt_thread_join(&rt->nodes[n].agent);
+}
+
+static void
+close_last_checkpoint(tti_membership *m)
+{
+    tt_ps_state_close(m->state);
+    m->state = NULL;
+    tti_checkpoint_fini(&m->file);
+    m->file = (tti_checkpoint){0};
+}
+
+void
+tti_membership_close(tti_runtime *rt)
+{
+    tti_membership *m = &rt->membership;
+    close_last_checkpoint(m);
+    tt_members_close(&m->members);
+    tt_mesh_close(m->control);
+    m->control = NULL;
+    m->on = 0;
+}
+
+// ---- deaths ------------------------------------------------------------------------------------
+
+static void say(tti_runtime *rt, const char *format, ...) TT_PRINTF(2, 3);
+
+static void
+say(tti_runtime *rt, const char *format, ...)
+{
+    char text[400];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (rt->membership.on_event != NULL)
+        rt->membership.on_event(rt->membership.self, text);
+}
+
+static void
+say_death(tti_runtime *rt, uint32_t n)
+{
+    const tti_membership *m = &rt->membership;
+    const char *role = rt->newest->view->is_worker[n] ? "worker" : "server";
+    if (m->members.member[n].replaced)
+        say(rt, "node %u (%s) is dead: another process has begun in its place", n, role);
+    else
+        say(rt, "node %u (%s) is dead: nothing was heard from it for %.3g s", n, role,
+            rt->job->spec.failure_timeout);
+}
+
+// The file is read while partitions are restored from it. Without one everything begins at zero.
+static void
+open_last_checkpoint(tti_runtime *rt)
+{
+    tti_membership *m = &rt->membership;
+    tt_error err = {0};
+    uint64_t count;
+    if (m->state != NULL) // another server has died meanwhile; both go back to the same moment
+        return;
+    tt_status status =
+        m->find_checkpoint != NULL ? m->find_checkpoint(m->self, &m->file, &err) : TT_NOTFOUND;
+    if (status == TT_OK) {
+        const uint8_t *bytes = tti_checkpoint_find(&m->file, "runtime", &count);
+        status = tti_runtime_open_saved(rt, bytes, count, &m->state, &err);
+    }
+    if (status == TT_OK)
+        say(rt, "its parameters go back to the checkpoint of iteration %llu",
+            (unsigned long long)m->file.iteration);
+    else
+        say(rt, "its parameters begin anew: there is no checkpoint to go back to%s%s",
+            status == TT_NOTFOUND ? "" : ": ", status == TT_NOTFOUND ? "" : err.what);
+}
+
+static uint32_t
+restored_now(const tt_ps_view *view)
+{
+    uint32_t restored = 0;
+    for (uint32_t p = 0; p < view->partition_count; p++)
+        restored += view->restored_at[p] == view->generation;
+    return restored;
+}
+
+static tt_status
+view_without_dead(tti_runtime *rt, const uint8_t *is_dead, tt_ps_view **out)
+{
+    uint32_t partitions = rt->job->table.partition_count;
+    uint8_t *moving = tt_mem_zalloc(TT_MAX(partitions, 1u), 1);
+    if (moving == NULL)
+        return TT_NOMEM;
+    for (uint32_t p = 0; p < partitions; p++)
+        moving[p] = tt_load_acquire(&rt->moving[p]) != 0; // partition_retired
+    tt_status status =
+        tt_ps_view_without(rt->newest->view, is_dead, moving,
+                           tt_reconfig_servers(&rt->job->space, &rt->newest->setting), out);
+    tt_mem_free(moving);
+    return status;
+}
+
+// The death is published before anything of the dead is handed out: whoever takes it over refuses
+// what the dead one still sends.
+static void
+bury(tti_runtime *rt)
+{
+    tti_membership *m = &rt->membership;
+    uint8_t is_dead[TT_PS_NODES_MAX];
+    tt_ps_view *view;
+    uint32_t shards;
+    for (uint32_t n = 0; n < rt->node_count; n++) {
+        is_dead[n] = m->members.member[n].state == TT_MEMBER_DEAD;
+        if (!is_dead[n])
+            continue;
+        m->deaths++;
+        say_death(rt, n);
+    }
+    if (view_without_dead(rt, is_dead, &view) != TT_OK) {
+        m->must_fail = 1;
+        tt_store_release(&rt->discard, 1); // acquired in in_vain
+        return;
+    }
+    if (restored_now(view) > 0)
+        open_last_checkpoint(rt);
+    m->must_go_back |= rt->job->table.consistency == TT_PS_BSP;
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        if (is_dead[n])
+            tti_worker_bury(&rt->nodes[n]);
+    if (tti_runtime_publish(rt, view, &rt->newest->setting, &shards) != TT_OK) {
+        tt_ps_view_free(view);
+        return; // without memory for it now: tried again
+    }
+    tt_members_buried(&m->members);
+}
+
+// ---- returns -----------------------------------------------------------------------------------
+
+// Who is there from now on, and what each does; false when that is as it is.
+static int
+deal_roles(const tti_runtime *rt, uint8_t *is_back, uint32_t *attempt, uint8_t *is_server)
+{
+    const tt_ps_view *now = rt->newest->view;
+    const tt_members *members = &rt->membership.members;
+    uint8_t is_gone[TT_PS_NODES_MAX];
+    int changes = 0;
+    for (uint32_t n = 0; n < rt->node_count; n++) {
+        attempt[n] = members->member[n].attempt;
+        is_back[n] = members->member[n].state == TT_MEMBER_BACK;
+        is_gone[n] = now->is_gone[n] && !is_back[n];
+        changes |= is_back[n];
+    }
+    tt_reconfig_roles(tt_reconfig_servers(&rt->job->space, &rt->newest->setting), rt->node_count,
+                      is_gone, is_server);
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        changes |= !is_gone[n] && is_server[n] == now->is_worker[n];
+    return changes;
+}
+
+static void
+say_returns(tti_runtime *rt, const tt_ps_view *view, const uint8_t *is_back)
+{
+    for (uint32_t n = 0; n < rt->node_count; n++) {
+        rt->membership.returns += is_back[n];
+        if (is_back[n])
+            say(rt, "node %u is back, as a %s", n, view->is_worker[n] ? "worker" : "server");
+    }
+}
+
+// As when servers change under a new setting.
+static tt_status
+publish_roles(tti_runtime *rt, tt_ps_view *view)
+{
+    uint32_t clock, round, shards;
+    tti_runtime_turn_gate(rt);
+    tti_runtime_horizon(rt, &clock, &round);
+    view->effective_round = round;
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        if (view->joined_at[n] == view->generation)
+            view->join_clock[n] = clock;
+    tt_status status = tti_runtime_publish(rt, view, &rt->newest->setting, &shards);
+    tti_runtime_turn_gate(rt);
+    return status;
+}
+
+// Those who are back are given work, and who is there has the roles that the setting wants.
+static void
+reorganise(tti_runtime *rt)
+{
+    uint8_t is_back[TT_PS_NODES_MAX], is_server[TT_PS_NODES_MAX];
+    tt_ps_view *view = NULL;
+    uint32_t *attempt = tt_mem_zalloc(rt->node_count, sizeof *attempt);
+    tt_status status = TT_NOMEM;
+    if (attempt != NULL && deal_roles(rt, is_back, attempt, is_server))
+        status = tt_ps_view_with(rt->newest->view, is_back, attempt, is_server, &view);
+    tt_mem_free(attempt);
+    if (status != TT_OK)
+        return; // nothing to do, or no memory: tried again
+    if (publish_roles(rt, view) != TT_OK) {
+        tt_ps_view_free(view);
+        return;
+    }
+    say_returns(rt, view, is_back);
+    tt_members_taken_up(&rt->membership.members);
+}
+
+// ---- heartbeats --------------------------------------------------------------------------------
+
+static void
+on_heartbeat(void *self, const tt_frame *frame, const uint8_t *payload)
+{
+    tti_runtime *rt = self;
+    tti_membership *m = &rt->membership;
+    tt_frame answer;
+    TT_UNUSED(payload);
+    if (!tt_members_receive(&m->members, frame, tt_clock_now(&rt->clock), &answer))
+        return;
+    answer.generation = rt->newest->view->generation;
+    tt_outbox outbox = tt_mesh_outbox(m->control, rt->node_count);
+    outbox.send(outbox.self, frame->sender, &answer, NULL, 0);
+}
+
+void
+tti_membership_watch(tti_runtime *rt)
+{
+    tti_membership *m = &rt->membership;
+    if (!m->on || m->must_fail)
+        return;
+    while (tt_mesh_receive(m->control, rt->node_count, 256, on_heartbeat, rt) > 0)
+        ; // what has come
+    tt_mesh_flush(m->control, rt->node_count);
+    if (tt_members_tick(&m->members, tt_clock_now(&rt->clock)) > 0)
+        bury(rt);
+    int settled = tti_runtime_settled(rt);
+    if (m->state != NULL && tt_load_acquire(&rt->unretired) == 0) // partition_retired
+        close_last_checkpoint(m);
+    // Work is dealt out anew when nothing else is moving.
+    if (rt->newest->view->lost_at > 0 && settled && !m->must_go_back && !tti_stopping(rt) &&
+        !rt->pause && rt->hold_round == UINT32_MAX)
+        reorganise(rt);
+}
