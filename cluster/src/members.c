@@ -98,6 +98,16 @@ tt_members_tick(tt_members *members, uint64_t now_ns)
     return dead;
 }
 
+uint64_t
+tt_members_next_ns(const tt_members *members)
+{
+    uint64_t next_ns = UINT64_MAX;
+    for (uint32_t n = 0; n < members->count; n++)
+        if (lives(&members->member[n]))
+            next_ns = TT_MIN(next_ns, members->member[n].heard_at_ns + members->timeout_ns + 1);
+    return next_ns;
+}
+
 void
 tt_members_buried(tt_members *members)
 {

@@ -1,7 +1,8 @@
 // Nodes that die and come back while a job runs, the master's side: heartbeats in, and for each
 // death and return a generation that says so. A worker's rows that were not trained go to others; a
-// server's partitions go back to the last checkpoint (ps: rule 12); under BSP everything does, for
-// rounds of different ages do not add up.
+// server's partitions go back to the last checkpoint (ps: rule 12). Under BSP the other workers do
+// again what its slices lack; where a server died, or roles were changing, everything goes back to
+// the last checkpoint, for rounds of different ages do not add up.
 //
 // Only where processes can die one by one: on simulated hosts so far.
 #include "simulated.h"
@@ -192,6 +193,44 @@ view_without_dead(tti_runtime *rt, const uint8_t *is_dead, tt_ps_view **out)
     return status;
 }
 
+// Whether the others can do again what the dead workers' slices lack: all parameters and roles are
+// as they were, and nothing else is changing.
+static int
+can_do_again(const tti_runtime *rt, const uint8_t *is_dead, const tt_ps_view *next)
+{
+    const tt_ps_view *now = rt->newest->view;
+    uint32_t workers = 0;
+    for (uint32_t n = 0; n < rt->node_count; n++) {
+        if (now->is_gone[n] || is_dead[n])
+            continue;
+        const tti_node *node = &rt->nodes[n];
+        int adopted = tt_load_acquire(&node->adopted_generation) >=
+                      now->generation; // released in tti_node_adopt
+        if (!adopted || next->is_worker[n] != now->is_worker[n] ||
+            tt_load_acquire(&node->working_seen) != now->is_worker[n]) // change_role
+            return 0;
+        workers += now->is_worker[n];
+    }
+    return workers > 0 && restored_now(next) == 0 &&
+           tt_load_acquire(&rt->unretired) == 0; // partition_retired
+}
+
+// A worker that has begun round r may have seen it without every partition having ended r - 2: rows
+// it has never touched are elsewhere.
+static void
+choose_rounds_to_redo(const tti_runtime *rt, tt_ps_view *next)
+{
+    const tt_ps_view *now = rt->newest->view;
+    uint32_t least = UINT32_MAX, most = 0;
+    for (uint32_t k = 0; k < now->slice_count; k++) {
+        uint32_t round = tt_load_seq(&rt->nodes[now->slice_owner[k]].round_begun);
+        least = TT_MIN(least, round);
+        most = TT_MAX(most, round);
+    }
+    next->redo_from = least > 2 ? least - 2 : 0;
+    next->redo_until = most + 1;
+}
+
 // The death is published before anything of the dead is handed out: whoever takes it over refuses
 // what the dead one still sends.
 static void
@@ -215,7 +254,10 @@ bury(tti_runtime *rt)
     }
     if (restored_now(view) > 0)
         open_last_checkpoint(rt);
-    m->must_go_back |= rt->job->table.consistency == TT_PS_BSP;
+    if (rt->job->table.consistency == TT_PS_BSP) {
+        m->must_go_back |= !can_do_again(rt, is_dead, view);
+        choose_rounds_to_redo(rt, view);
+    }
     for (uint32_t n = 0; n < rt->node_count; n++)
         if (is_dead[n])
             tti_worker_bury(&rt->nodes[n]);
@@ -223,6 +265,7 @@ bury(tti_runtime *rt)
         tt_ps_view_free(view);
         return; // without memory for it now: tried again
     }
+    tti_runtime_call_to_rest(rt); // who rests may have to go back first
     tt_members_buried(&m->members);
 }
 
@@ -310,6 +353,16 @@ on_heartbeat(void *self, const tt_frame *frame, const uint8_t *payload)
     answer.generation = rt->newest->view->generation;
     tt_outbox outbox = tt_mesh_outbox(m->control, rt->node_count);
     outbox.send(outbox.self, frame->sender, &answer, NULL, 0);
+}
+
+uint64_t
+tti_membership_wait_ns(const tti_runtime *rt, uint64_t most_ns)
+{
+    if (!rt->membership.on)
+        return most_ns;
+    uint64_t next_ns = tt_members_next_ns(&rt->membership.members);
+    uint64_t now_ns = tt_clock_now(&rt->clock);
+    return next_ns > now_ns ? TT_MIN(most_ns, next_ns - now_ns) : 1;
 }
 
 void

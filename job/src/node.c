@@ -80,28 +80,46 @@ change_role(tti_node *node)
     tt_store_release(&node->working_seen, (uint32_t)node->working); // acquired in note_progress
 }
 
+// Somebody has died since the generation that this node has adopted.
+static int
+is_of_a_death(const tti_node *node, const tt_ps_view *view)
+{
+    return node->adopted != NULL && view->lost_at > node->adopted->view->lost_at;
+}
+
+static void
+take_over(tti_node *node, const tti_generation *newest)
+{
+    const tt_ps_view *view = newest->view;
+    tt_ps_consistency consistency = node->rt->job->table.consistency;
+    int died = is_of_a_death(node, view);
+    if (node->working && died && consistency == TT_PS_BSP)
+        tti_worker_go_back(node, view);
+    else if (node->working)
+        tti_worker_rewind(node, view->effective_round);
+    node->clock_unknown |= node->working && died && consistency == TT_PS_SSP;
+    node->lost_seen = view->lost_at;
+    node->adopted = newest;
+    if (node->server != NULL)
+        tt_ps_server_adopt(node->server, view);
+    if (node->client != NULL)
+        tt_ps_client_adopt(node->client, view);
+    apply_setting(node, &newest->setting);
+}
+
 void
 tti_node_adopt(tti_node *node)
 {
     const tti_generation *newest =
         tt_load_acquire(&node->rt->current); // released in tti_runtime_publish
     int worked = node->working;
-    // Under BSP a worker changes over at the round that the generation names.
-    int due = newest != node->adopted &&
-              (!node->working || tti_worker_next_round(node) >= newest->view->effective_round);
-    if (due) {
-        if (node->working)
-            tti_worker_rewind(node, newest->view->effective_round);
-        if (newest->view->lost_at > (node->adopted != NULL ? node->adopted->view->lost_at : 0))
-            node->clock_unknown = node->working && node->rt->job->table.consistency == TT_PS_SSP;
-        node->lost_seen = newest->view->lost_at;
-        node->adopted = newest;
-        if (node->server != NULL)
-            tt_ps_server_adopt(node->server, newest->view);
-        if (node->client != NULL)
-            tt_ps_client_adopt(node->client, newest->view);
-        apply_setting(node, &newest->setting);
-    }
+    // Under BSP a worker changes over at the round that the generation names; after a death at
+    // once, for no round may ever end without it.
+    int due =
+        newest != node->adopted && (!node->working || is_of_a_death(node, newest->view) ||
+                                    tti_worker_next_round(node) >= newest->view->effective_round);
+    if (due)
+        take_over(node, newest);
     if (due || node->working != node->adopted->view->is_worker[node->index])
         change_role(node);
     if (due)
@@ -118,6 +136,8 @@ must_rest(const tti_node *node)
     const tti_runtime *rt = node->rt;
     if (tt_load_acquire(&rt->pause)) // released in tti_runtime_pause
         return 1;
+    if (tt_load_acquire(&rt->current)->view->lost_at > node->lost_seen)
+        return 0;                                     // it may have to go back first
     uint32_t hold = tt_load_acquire(&rt->hold_round); // released in tti_runtime_hold
     return hold != UINT32_MAX && tti_worker_next_round(node) >= hold;
 }
@@ -155,6 +175,13 @@ server_turn(tti_node *node)
     tti_node_serve(node, 20000000);
 }
 
+static int
+is_discarded(const tti_node *node)
+{
+    return node->server != NULL &&
+           tt_load_acquire(&node->rt->discard); // released in tti_runtime_abandon, bury
+}
+
 void *
 tti_node_main(void *self)
 {
@@ -163,7 +190,8 @@ tti_node_main(void *self)
     tti_simulated_enter(node);
     node->boundary_ns = tt_clock_now(&rt->clock);
     while (!tti_stopping(rt)) {
-        if (tti_node_is_expelled(node)) { // its host ends it when it hears of it
+        // It waits for its end: what it does is not wanted any more.
+        if (tti_node_is_expelled(node) || is_discarded(node)) {
             tti_node_serve(node, 20000000);
             continue;
         }

@@ -591,8 +591,15 @@ every_row(const tti_runtime *rt)
     return rows;
 }
 
-void
-tti_runtime_read_model(tti_runtime *rt, float *out)
+tt_status
+tti_runtime_deserted(tt_error *err)
+{
+    return tt_error_set(err, TT_PEER, NULL, "trimtab run --resume goes on from the last checkpoint",
+                        "there are not two nodes left to train on");
+}
+
+tt_status
+tti_runtime_read_model(tti_runtime *rt, float *out, tt_error *err)
 {
     tt_ps_keys keys = {.count = (uint32_t)rt->job->table.rows};
     uint32_t *rows = rt->job->table.kind == TT_PS_SPARSE ? every_row(rt) : NULL;
@@ -608,10 +615,13 @@ tti_runtime_read_model(tti_runtime *rt, float *out)
             if (tt_mesh_receive(rt->mesh, rt->node_count, 64, on_reader_frame, rt) == 0)
                 tt_mesh_wait(rt->mesh, rt->node_count, 5000000);
             tti_membership_watch(rt);
+            if (rt->membership.must_fail)
+                tt_ps_client_abandon(rt->reader);
             tt_ps_client_time(rt->reader, tt_clock_now(&rt->clock));
             tt_ps_client_tick(rt->reader, rt->retry_ns);
             tt_mesh_flush(rt->mesh, rt->node_count);
         }
     }
     tt_mem_free(rows);
+    return rt->membership.must_fail ? tti_runtime_deserted(err) : TT_OK;
 }

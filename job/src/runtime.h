@@ -101,6 +101,7 @@ typedef struct tti_node {
     int clock_unknown;               // SSP: some server does not know it
     uint32_t lost_seen;              // the last death it has taken note of
     uint64_t boundary_ns, paused_ns; // of the cycle under way
+    uint32_t redo_until;             // BSP: before this round, what is in already is asked first
     uint32_t resting;                // for which call to rest, 0: for none; release
     int finished;                    // worker has reached a limit; release
     int left;                        // the thread has ended its work; release
@@ -155,9 +156,11 @@ typedef struct tti_runtime {
     tti_generation *newest;        // master's own pointer to the same
     // raised by the master: release; acquired by nodes
     int stop, pause, stop_servers;
-    int interrupt;             // stop or pause, for waits inside the store
-    tt_event resume;           // the end of a pause, or stop
-    uint64_t applied;          // iterations applied, relaxed add
+    int interrupt;    // stop or pause, for waits inside the store
+    tt_event resume;  // the end of a pause, or stop
+    uint64_t applied; // iterations applied, relaxed add
+    // BSP: rounds in which a slice was counted among `applied`; by who has it, relaxed
+    uint32_t slice_rounds[TT_PS_SLICES_MAX];
     uint64_t examples_trained; // relaxed add
     // Generation of a partition's move that is under way, or 0; and how many are: they still have
     // to leave their old server, or to be restored. Taken back by servers.
@@ -233,7 +236,10 @@ uint32_t tti_runtime_workers(const tti_runtime *rt);
 void tti_runtime_bytes(const tti_runtime *rt, uint64_t *carried, uint64_t *drained);
 // The whole model as it would be saved, [table rows][width]. Training goes on meanwhile unless
 // paused.
-void tti_runtime_read_model(tti_runtime *rt, float *out);
+// errors TT_PEER nobody will ever answer: too few nodes are left
+tt_status tti_runtime_read_model(tti_runtime *rt, float *out, tt_error *err);
+// The error that says so.
+tt_status tti_runtime_deserted(tt_error *err);
 
 // runtime_state.c: everything but the nodes' threads, as bytes. Data position, rows taken and not
 // trained, parameters with optimiser state.
@@ -260,6 +266,8 @@ TT_NODISCARD tt_status tti_membership_open(tti_runtime *rt, tt_error *err);
 // Lets heartbeats in, declares who is dead, publishes deaths and returns. From every wait of the
 // master.
 void tti_membership_watch(tti_runtime *rt);
+// How long the master may wait before it watches again, at most most_ns.
+uint64_t tti_membership_wait_ns(const tti_runtime *rt, uint64_t most_ns);
 TT_NODISCARD tt_status tti_membership_start(tti_runtime *rt, tt_error *err);
 void tti_membership_stop(tti_runtime *rt);
 void tti_membership_close(tti_runtime *rt);
@@ -297,6 +305,8 @@ void tti_worker_join(tti_node *node);
 // BSP: forgets prepared batches; they will be prepared again, from effective_round on, by whoever
 // owns their slices then.
 void tti_worker_rewind(tti_node *node, uint32_t effective_round);
+// BSP: a worker has died. Goes back to the first round that may lack one of its slices.
+void tti_worker_go_back(tti_node *node, const tt_ps_view *view);
 uint32_t tti_worker_next_round(const tti_node *node);
 
 // records.c

@@ -196,6 +196,14 @@ load_untrained(tti_runtime *rt, tt_archive *in, tt_error *err)
     return TT_OK;
 }
 
+static void
+begin_at_round(tti_runtime *rt, uint32_t round)
+{
+    rt->newest->view->effective_round = round;
+    for (uint32_t k = 0; k < TT_PS_SLICES_MAX; k++)
+        rt->slice_rounds[k] = round;
+}
+
 static tt_status
 load_table(tti_runtime *rt, tt_archive *in, tt_error *err)
 {
@@ -207,7 +215,7 @@ load_table(tti_runtime *rt, tt_archive *in, tt_error *err)
     for (uint32_t n = 0; rt->store == NULL && status == TT_OK && n < rt->node_count; n++)
         status = tt_ps_server_load(rt->nodes[n].server, state);
     if (is_bsp(rt)) // where all workers begin
-        rt->newest->view->effective_round = tt_ps_state_round(state);
+        begin_at_round(rt, tt_ps_state_round(state));
     tt_ps_state_close(state);
     return status == TT_OK
                ? TT_OK

@@ -298,7 +298,7 @@ tti_training_run(tti_training *tr, tt_error *err)
         uint32_t seen = tt_event_read(&tr->rt->bell);
         status = turn(tr, err);
         if (status == TT_OK && !tr->finished)
-            (void)tt_event_wait(&tr->rt->bell, seen, 0, TURN_NS);
+            (void)tt_event_wait(&tr->rt->bell, seen, 0, tti_membership_wait_ns(tr->rt, TURN_NS));
     }
     if (tr->rt == NULL)
         return status; // a restart failed

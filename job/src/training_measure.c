@@ -45,7 +45,8 @@ static void
 feed_slice(tti_training *tr, const tti_record *record)
 {
     tti_round_tally *tally = &tr->rounds[record->sequence % TT_COUNT_OF(tr->rounds)];
-    if (tally->slices == 0)
+    // What is left of an older round lacks a slice whose worker died before it could tell.
+    if (tally->slices == 0 || tally->round.sequence != record->sequence)
         *tally = (tti_round_tally){.round = *record};
     tally->slices++;
     tally->loss += (double)record->loss * record->examples;

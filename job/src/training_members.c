@@ -83,8 +83,6 @@ tti_training_follow_members(tti_training *tr, tt_error *err)
     tti_membership *m = &tr->rt->membership;
     tti_membership_watch(tr->rt);
     if (m->must_fail)
-        return tt_error_set(err, TT_PEER, NULL,
-                            "trimtab run --resume goes on from the last checkpoint",
-                            "there are not two nodes left to train on");
+        return tti_runtime_deserted(err);
     return m->must_go_back ? go_back(tr, err) : TT_OK;
 }

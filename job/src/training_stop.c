@@ -77,7 +77,7 @@ tti_training_evaluate(tti_training *tr, tt_error *err)
     int resting = !tti_stopping(rt) && tti_runtime_pause(rt);
     tti_training_drain(tr);
     uint64_t begin = tt_clock_now(&rt->clock);
-    tti_runtime_read_model(rt, tr->model);
+    TT_TRY(tti_runtime_read_model(rt, tr->model, err));
     TT_TRY(measure(tr, err));
     uint64_t spent = tt_clock_now(&rt->clock) - begin;
     if (resting) {
@@ -142,8 +142,8 @@ tti_training_snapshot(tti_training *tr)
     if (now < tr->next_snapshot_s || tr->transition.active || tr->bad_losses > 0 ||
         !isfinite(tr->last_loss))
         return;
-    tti_runtime_read_model(tr->rt, tr->model);
-    (void)keep_if_good(tr, tr->last_loss);
+    if (tti_runtime_read_model(tr->rt, tr->model, NULL) == TT_OK)
+        (void)keep_if_good(tr, tr->last_loss);
     double spent = tti_training_now(tr) - now;
     tr->snapshot_gap_s = TT_MAX(TT_MIN(2 * tr->snapshot_gap_s, 4.0), 100 * spent);
     tr->next_snapshot_s = now + tr->snapshot_gap_s;
@@ -223,7 +223,7 @@ tti_training_conclude(tti_training *tr, tt_error *err)
     // The model that held the target is the one to save, whatever came after it.
     int held = tr->outcome == TT_JOB_CONVERGED && tr->evaluated;
     if (!held)
-        tti_runtime_read_model(tr->rt, tr->model);
+        TT_TRY(tti_runtime_read_model(tr->rt, tr->model, err));
     TT_TRY(tti_training_choose_model(tr, held, err));
     return held ? TT_OK : measure(tr, err);
 }

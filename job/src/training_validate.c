@@ -69,8 +69,9 @@ validate(tti_training *tr, tt_error *err)
     int resting = !tti_stopping(rt) && tti_runtime_pause(rt);
     tti_training_drain(tr);
     uint64_t begin = tt_clock_now(&rt->clock);
-    tti_runtime_read_model(rt, tr->model);
-    tt_status status = validate_model(tr, err);
+    tt_status status = tti_runtime_read_model(rt, tr->model, err);
+    if (status == TT_OK)
+        status = validate_model(tr, err);
     uint64_t spent = tt_clock_now(&rt->clock) - begin;
     if (resting) {
         tr->paused_ns += spent;

@@ -136,9 +136,10 @@ take_note_of_deaths(tti_node *node, int pulling)
 {
     const tt_ps_view *view =
         tt_load_acquire(&node->rt->current)->view; // released in tti_runtime_publish
-    if (view->lost_at == node->lost_seen || (pulling && is_bsp(node)))
+    if (view->lost_at == node->lost_seen || tt_load_acquire(&node->rt->discard))
         return 0;
-    if (pulling)
+    // Under BSP a slice counts once, however often it is pushed: its worker comes back to it.
+    if (pulling || is_bsp(node))
         return 1;
     node->lost_seen = view->lost_at;
     tt_ps_client_lose(node->client, view);
@@ -247,6 +248,18 @@ compute(tti_node *node, uint32_t slot, tti_compute_task *task)
         node->now.ops->scale(weight, node->gradient, task->floats);
 }
 
+// True when this slice of this round was not counted before: by a worker that died since, or by
+// this one before it went back.
+static int
+count_slice(const tti_node *node, uint32_t slot)
+{
+    uint32_t *rounds = &node->rt->slice_rounds[node->batch_slice[slot]];
+    if (tt_load_relaxed(rounds) > node->batch_round[slot])
+        return 0;
+    tt_store_relaxed(rounds, node->batch_round[slot] + 1);
+    return 1;
+}
+
 static void
 measure(tti_node *node, uint32_t slot, const tti_compute_task *task, uint64_t applied_at_pull)
 {
@@ -256,7 +269,9 @@ measure(tti_node *node, uint32_t slot, const tti_compute_task *task, uint64_t ap
     uint64_t cycle = now - node->boundary_ns - TT_MIN(node->paused_ns, now - node->boundary_ns);
     node->boundary_ns = now;
     node->paused_ns = 0;
-    uint64_t sequence = tt_add_relaxed(&rt->applied, micro);
+    int counts = !is_bsp(node) || count_slice(node, slot);
+    uint64_t sequence =
+        counts ? tt_add_relaxed(&rt->applied, micro) : tt_load_relaxed(&rt->applied);
     for (uint32_t piece = 0; piece < micro; piece++) {
         uint32_t begin = piece * task->micro_rows, end = TT_MIN(begin + task->micro_rows, rows);
         if (end <= begin)
@@ -272,7 +287,7 @@ measure(tti_node *node, uint32_t slot, const tti_compute_task *task, uint64_t ap
         tti_records_put(&node->records, &record);
     }
     tt_store_relaxed(&node->iterations, node->iterations + micro);
-    (void)tt_add_relaxed(&rt->examples_trained, rows);
+    (void)tt_add_relaxed(&rt->examples_trained, counts ? rows : 0);
     if (node->client == NULL)
         return;
     uint64_t waited = tt_ps_client_take_longest_wait(node->client);
@@ -287,7 +302,7 @@ static int
 may_begin_round(tti_node *node, uint32_t round)
 {
     tti_runtime *rt = node->rt;
-    if (node->round_open && round == node->round_begun)
+    if (round < node->round_begun || (node->round_open && round == node->round_begun))
         return 1; // begun before
     tt_store_seq(&node->round_begun, round);
     node->round_open = tt_load_seq(&rt->gate) == node->gate_seen && node->gate_seen % 2 == 0;
@@ -322,12 +337,50 @@ announce_clock(tti_node *node)
     (void)await(node, 0);
 }
 
+static void
+drop_batch(tti_node *node)
+{
+    node->batch_head = (node->batch_head + 1) % TTI_BATCHES_MAX;
+    node->batch_count--;
+}
+
+// BSP, after the death of a worker: whether the slice that comes next is in already, everywhere.
+// What it is worth was not measured then, or was lost with who measured it.
+static int
+is_in_already(tti_node *node, uint32_t slot)
+{
+    tti_runtime *rt = node->rt;
+    if (tt_load_relaxed(&rt->slice_rounds[node->batch_slice[slot]]) > node->batch_round[slot]) {
+        drop_batch(node); // acknowledged by all to who measured it
+        return 1;
+    }
+    tt_ps_client_time(node->client, tt_clock_now(&rt->clock));
+    tt_ps_client_probe(node->client, node->batch_round[slot], node->batch_slice[slot]);
+    if (!await(node, 0) || !tt_ps_client_had(node->client))
+        return 0;
+    (void)count_slice(node, slot);
+    (void)tt_add_relaxed(&rt->applied, 1u);
+    (void)tt_add_relaxed(&rt->examples_trained, tt_batch_rows(node->batches[slot]));
+    drop_batch(node);
+    return 1;
+}
+
+// Nobody keeps the parameters of a round for ever: then all go back to the last checkpoint.
+static void
+give_up_round(const tti_node *node)
+{
+    tt_store_release(&node->rt->membership.must_go_back, 1); // acquired by the master
+    tt_event_signal(&node->rt->bell);
+}
+
 int
 tti_worker_iterate(tti_node *node)
 {
     tti_runtime *rt = node->rt;
-    if (node->clock_unknown)
+    if (node->clock_unknown) {
         announce_clock(node);
+        return 1; // to the boundary: somebody may have died meanwhile
+    }
     uint64_t *found = node->batch_count > 0 ? &node->batches_ready : &node->batches_waited;
     if (node->batch_count == 0 && !prepare(node)) {
         end_clock(node);
@@ -336,6 +389,8 @@ tti_worker_iterate(tti_node *node)
     uint32_t slot = node->batch_head, micro = node->batch_micro[slot];
     if (is_bsp(node) && !may_begin_round(node, node->batch_round[slot]))
         return 1; // back to the boundary: there may be a new generation
+    if (is_bsp(node) && node->batch_round[slot] < node->redo_until && is_in_already(node, slot))
+        return 1;
     tt_store_relaxed(found, *found + 1);
     tt_ps_keys keys = keys_of(node->batches[slot]);
     uint32_t need = 0;
@@ -345,6 +400,10 @@ tti_worker_iterate(tti_node *node)
         need = node->clock > node->now.staleness ? node->clock - node->now.staleness : 0;
     if (!pull(node, keys, need))
         return 1; // stopping: the batch stays prepared
+    if (rt->store == NULL && tt_ps_client_is_late(node->client)) {
+        give_up_round(node);
+        return 1;
+    }
     tti_node_rest(node);
     if (tt_load_acquire(&rt->discard)) // released in tti_runtime_abandon
         return 1;
@@ -356,8 +415,7 @@ tti_worker_iterate(tti_node *node)
                               : push(node, keys, node->clock, micro);
     if (!pushed)
         return 1; // given up, with all that this process has
-    node->batch_head = (node->batch_head + 1) % TTI_BATCHES_MAX;
-    node->batch_count--;
+    drop_batch(node);
     tt_store_relaxed(&node->clock_seen, node->clock);
     measure(node, slot, &task, applied);
     return 1;
@@ -430,6 +488,16 @@ tti_worker_rewind(tti_node *node, uint32_t effective_round)
 }
 
 void
+tti_worker_go_back(tti_node *node, const tt_ps_view *view)
+{
+    uint32_t next = tti_worker_next_round(node);
+    node->redo_until = TT_MAX(view->redo_until, next == UINT32_MAX ? 0 : next + 1);
+    node->round = view->redo_from;
+    node->slice = 0;
+    node->batch_count = 0;
+}
+
+void
 tti_worker_retire(tti_node *node)
 {
     if (is_bsp(node))
@@ -452,6 +520,7 @@ tti_worker_join(tti_node *node)
     tt_store_relaxed(&node->clock_seen, node->clock);
     tt_store_seq(&node->round_begun, node->round);
     node->round_open = 0;
+    node->redo_until = 0;
     tt_store_release(&node->finished, 0);
 }
 

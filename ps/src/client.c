@@ -51,6 +51,9 @@ struct tt_ps_client {
     float *out;
     const float *gradients;
     uint32_t clock, detail;
+    int probing;  // the push under way only asks
+    uint32_t had; // partitions that answered a probe with yes
+    int late;     // the last pull was of a round that is not kept
     // the keys in order of partition, and where each stands in the caller's arrays
     uint8_t *wire_keys; // [max_keys] of key bytes
     uint32_t *order;    // [max_keys]; sparse only
@@ -422,6 +425,11 @@ send_push(tt_ps_client *client, const client_request *request)
                       .detail = client->detail,
                       .count = request->count};
     tt_span spans[4] = {{0}};
+    if (client->probing) {
+        frame.flags = TT_FRAME_PROBE;
+        client->outbox.send(client->outbox.self, route->push_to, &frame, NULL, 0);
+        return;
+    }
     if (is_whole(client))
         frame.flags |= TT_FRAME_WHOLE;
     else
@@ -487,6 +495,7 @@ tt_ps_client_pull(tt_ps_client *client, tt_ps_keys keys, uint32_t need, int read
     client->read_only = read_only;
     client->out = out;
     client->operation_number++;
+    client->late = 0;
     client->counters.pulls++;
     group(client);
     begin(client, PULLING);
@@ -499,6 +508,7 @@ tt_ps_client_push(tt_ps_client *client, const float *gradients, uint32_t clock, 
     client->gradients = gradients;
     client->clock = clock;
     client->detail = detail;
+    client->probing = 0;
     client->counters.pushes++;
     // Under BSP and SSP every partition must hear of every slice or iteration, also those it does
     // not touch.
@@ -509,6 +519,37 @@ tt_ps_client_push(tt_ps_client *client, const float *gradients, uint32_t clock, 
     for (uint32_t i = 0; i < client->request_count; i++)
         client->routes[client->requests[i].partition].sequence++;
     begin(client, PUSHING);
+}
+
+void
+tt_ps_client_probe(tt_ps_client *client, uint32_t round, uint32_t slice)
+{
+    static const uint32_t no_rows[1];
+    TT_ASSERT(client->operation == IDLE && client->table->consistency == TT_PS_BSP);
+    client->keys = (tt_ps_keys){.rows = no_rows};
+    client->read_only = 0;
+    client->clock = round;
+    client->detail = slice;
+    client->probing = 1;
+    client->had = 0;
+    group(client);
+    for (uint32_t p = 0; p < client->table->partition_count; p++) {
+        add_request(client, p, 0, 0);
+        client->routes[p].sequence++;
+    }
+    begin(client, PUSHING);
+}
+
+int
+tt_ps_client_had(const tt_ps_client *client)
+{
+    return client->had == client->table->partition_count;
+}
+
+int
+tt_ps_client_is_late(const tt_ps_client *client)
+{
+    return client->late;
 }
 
 void
@@ -621,6 +662,11 @@ on_reply(tt_ps_client *client, const tt_frame *frame, const uint8_t *payload)
         return;
     client_route *route = &client->routes[frame->partition];
     route->carry_of = 0;
+    if ((frame->flags & TT_FRAME_LOST) != 0) {
+        client->late = 1;
+        finish_request(client, request);
+        return;
+    }
     take_values(client, request, frame, payload);
     if ((frame->flags & TT_FRAME_SEALED) != 0) {
         request->moving = 1;
@@ -646,6 +692,7 @@ on_ack(tt_ps_client *client, const tt_frame *frame)
         route->drains = 0;
     }
     route->carry_of = 0;
+    client->had += client->probing && (frame->flags & TT_FRAME_BEFORE) != 0;
     finish_request(client, request);
 }
 

@@ -34,6 +34,8 @@ copy_view(const tt_ps_view *from, tt_ps_view *to)
     to->generation = from->generation;
     to->slice_count = from->slice_count;
     to->lost_at = from->lost_at;
+    to->redo_from = from->redo_from;
+    to->redo_until = from->redo_until;
     memcpy(to->slice_owner, from->slice_owner, sizeof to->slice_owner);
     memcpy(to->moved_at, from->moved_at, p * sizeof *to->moved_at);
     memcpy(to->restored_at, from->restored_at, p * sizeof *to->restored_at);

@@ -81,6 +81,22 @@ row_count(const tti_slot *slot, const tt_frame *frame)
     return (frame->flags & TT_FRAME_WHOLE) != 0 ? slot->partition->rows : frame->count;
 }
 
+static void
+send_values(tt_ps_server *server,
+            const tt_frame *request,
+            tt_frame *out,
+            const float *values,
+            size_t floats)
+{
+    tt_span span = {values, floats * sizeof(float)};
+    if ((request->flags & TT_FRAME_BF16) != 0) {
+        tt_bf16 *halves = (tt_bf16 *)(void *)tti_server_bytes(server, floats * sizeof(tt_bf16));
+        server->ops->bf16_encode(values, halves, floats);
+        span = (tt_span){halves, floats * sizeof(tt_bf16)};
+    }
+    server->outbox.send(server->outbox.self, request->sender, out, &span, 1);
+}
+
 void
 tti_server_reply(tt_ps_server *server,
                  const tti_slot *slot,
@@ -105,13 +121,37 @@ tti_server_reply(tt_ps_server *server,
             tti_partition_gather(slot->partition, rows, rows_wanted, gathered);
         values = gathered;
     }
-    tt_span span = {values, floats * sizeof(float)};
-    if ((frame->flags & TT_FRAME_BF16) != 0) {
-        tt_bf16 *halves = (tt_bf16 *)(void *)tti_server_bytes(server, floats * sizeof(tt_bf16));
-        server->ops->bf16_encode(values, halves, floats);
-        span = (tt_span){halves, floats * sizeof(tt_bf16)};
+    send_values(server, frame, &out, values, floats);
+}
+
+// The values of one round before, or that they are not kept.
+static void
+answer_past(tt_ps_server *server, const tti_slot *slot, const tt_frame *frame, const uint32_t *rows)
+{
+    const tti_past *past = &slot->past;
+    tt_frame out = answer(server, slot, frame, TT_FRAME_PULL_REPLY);
+    out.count = row_count(slot, frame);
+    out.clock = frame->clock;
+    out.flags = frame->flags & (TT_FRAME_WHOLE | TT_FRAME_BF16);
+    if (!past->kept || past->round != frame->clock || slot->round != frame->clock + 1) {
+        out.flags |= TT_FRAME_LOST;
+        server->outbox.send(server->outbox.self, frame->sender, &out, NULL, 0);
+        return;
     }
-    server->outbox.send(server->outbox.self, frame->sender, &out, &span, 1);
+    size_t floats = (size_t)out.count * server->table->width;
+    float *values = tti_server_values(server, floats);
+    tti_partition_gather(slot->partition, rows, out.count, values);
+    tti_past_restore(past, slot->partition, rows, out.count, values);
+    send_values(server, frame, &out, values, floats);
+}
+
+void
+tti_server_past_pull(tt_ps_server *server,
+                     const tti_slot *slot,
+                     const tt_frame *frame,
+                     const uint8_t *payload)
+{
+    answer_past(server, slot, frame, find_rows(server, slot, frame, payload));
 }
 
 static void
@@ -144,6 +184,14 @@ tti_server_unpark(tt_ps_server *server, tti_slot *slot)
     }
 }
 
+// BSP: of a round that is over here, from a worker that does a dead one's part of it again.
+static int
+is_past(const tt_ps_server *server, const tti_slot *slot, const tt_frame *frame)
+{
+    return server->table->consistency == TT_PS_BSP && (frame->flags & TT_FRAME_READONLY) == 0 &&
+           frame->clock < slot->round;
+}
+
 void
 tti_server_handle_pull(tt_ps_server *server,
                        tti_slot *slot,
@@ -153,13 +201,18 @@ tti_server_handle_pull(tt_ps_server *server,
     count(&server->counters.pulls, 1);
     switch (slot->state) {
     case TTI_SERVING:
-        if (frame->clock > tti_server_clock(server, slot))
+        if (is_past(server, slot, frame))
+            tti_server_past_pull(server, slot, frame, payload);
+        else if (frame->clock > tti_server_clock(server, slot))
             park(server, slot, frame, payload);
         else
             tti_server_reply(server, slot, frame, payload);
         break;
     case TTI_SEALED:
-        tti_server_sealed_pull(server, slot, frame, payload);
+        if (is_past(server, slot, frame))
+            tti_server_past_pull(server, slot, frame, payload);
+        else
+            tti_server_sealed_pull(server, slot, frame, payload);
         break;
     case TTI_ARRIVING:
         tti_server_arriving(server, slot, frame, payload);
@@ -198,7 +251,8 @@ tti_server_apply(tt_ps_server *server,
     if (server->table->consistency == TT_PS_BSP) {
         TT_ASSERT(frame->clock ==
                   slot->round); // nobody computes a round before the one before it is complete
-        if (tti_round_add(&slot->collecting, slot->partition, server->ops,
+        tti_past *past = server->table->keeps_past ? &slot->past : NULL;
+        if (tti_round_add(&slot->collecting, past, slot->partition, server->ops,
                           server->table->slice_count, frame->detail, rows, rows_pushed, gradients))
             round_done = 1;
     } else {
@@ -210,6 +264,8 @@ tti_server_apply(tt_ps_server *server,
     if (frame->partition == 0)
         tt_store_relaxed(&server->counters.iterations, slot->partition->iterations);
     tti_server_ack(server, slot, frame);
+    if (round_done)
+        slot->past.round = slot->round;
     slot->round += (uint32_t)round_done;
     slot->news |= round_done;
     if (round_done && tti_server_seal_if_due(server, slot))
@@ -218,10 +274,34 @@ tti_server_apply(tt_ps_server *server,
         tti_server_unpark(server, slot);
 }
 
+// BSP: a slice that is in, whoever it came from: a worker may have died after it sent it, and
+// another have done it again.
+static int
+is_in(const tt_ps_server *server, const tti_slot *slot, const tt_frame *frame)
+{
+    if (server->table->consistency != TT_PS_BSP)
+        return 0;
+    return frame->clock < slot->round ||
+           (frame->clock == slot->round && tti_round_has(&slot->collecting, frame->detail));
+}
+
+static void
+answer_probe(tt_ps_server *server, const tti_slot *slot, const tt_frame *request)
+{
+    tt_frame frame = answer(server, slot, request, TT_FRAME_PUSH_ACK);
+    frame.flags = is_in(server, slot, request) ? TT_FRAME_BEFORE : 0;
+    server->outbox.send(server->outbox.self, request->sender, &frame, NULL, 0);
+}
+
 static void
 apply_here(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uint8_t *payload)
 {
-    if (frame->sequence <= slot->sequence[frame->sender]) {
+    if ((frame->flags & TT_FRAME_PROBE) != 0) {
+        answer_probe(server, slot, frame);
+        return;
+    }
+    if (frame->sequence <= slot->sequence[frame->sender] || is_in(server, slot, frame)) {
+        slot->sequence[frame->sender] = TT_MAX(slot->sequence[frame->sender], frame->sequence);
         count(&server->counters.duplicates, 1);
         tti_server_ack(server, slot, frame);
         return;
@@ -250,6 +330,15 @@ apply_here(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const ui
                      tti_server_decode(server, frame, payload + key_bytes, floats));
 }
 
+static void
+answer_sealed(tt_ps_server *server, const tti_slot *slot, const tt_frame *frame)
+{
+    if ((frame->flags & TT_FRAME_PROBE) != 0)
+        answer_probe(server, slot, frame);
+    else
+        tti_server_ack(server, slot, frame);
+}
+
 void
 tti_server_handle_push(tt_ps_server *server,
                        tti_slot *slot,
@@ -269,6 +358,12 @@ tti_server_handle_push(tt_ps_server *server,
         tti_server_arriving(server, slot, frame, payload);
         break;
     case TTI_SEALED:
+        // What a round before the seal contains is in it, and stays so.
+        if (server->table->consistency == TT_PS_BSP && frame->clock < slot->round)
+            answer_sealed(server, slot, frame);
+        else
+            tti_server_answer_moved(server, slot, frame);
+        break;
     case TTI_ABSENT:
     case TTI_RETIRED:
         tti_server_answer_moved(server, slot, frame);

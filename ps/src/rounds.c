@@ -76,8 +76,92 @@ add_slice(tti_round *round, const tti_contribution *part, uint32_t width, uint32
     return touched;
 }
 
+// ---- the round before --------------------------------------------------------------------------
+
+void
+tti_past_fini(tti_past *past)
+{
+    tt_mem_free(past->rows);
+    tt_mem_free(past->values);
+    *past = (tti_past){0};
+}
+
 static void
-reduce(tti_round *round, tti_partition *partition, const tt_vec_ops *ops, uint32_t slice_count)
+keep_all(tti_past *past, const tti_partition *partition)
+{
+    size_t floats = (size_t)partition->rows * partition->width;
+    reserve((void **)&past->values, &past->value_capacity, floats, sizeof(float));
+    memcpy(past->values, partition->cells.w, floats * sizeof(float));
+    past->kept = past->whole = 1;
+    past->count = partition->rows;
+}
+
+static void
+keep_rows(tti_past *past, const tti_partition *partition, const uint32_t *rows, uint32_t count)
+{
+    size_t width = partition->width;
+    reserve((void **)&past->values, &past->value_capacity, count * width, sizeof(float));
+    reserve((void **)&past->rows, &past->row_capacity, count, sizeof *past->rows);
+    for (uint32_t i = 0; i < count; i++) {
+        past->rows[i] = rows[i];
+        memcpy(past->values + i * width, partition->cells.w + rows[i] * width,
+               width * sizeof(float));
+    }
+    past->kept = 1;
+    past->whole = 0;
+    past->count = count;
+}
+
+static void
+restore_whole(const tti_past *past,
+              const tti_partition *partition,
+              const uint32_t *rows,
+              uint32_t count,
+              float *values)
+{
+    size_t width = partition->width;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t row = rows != NULL ? rows[i] : i;
+        if (row < past->count)
+            memcpy(values + i * width, past->values + row * width, width * sizeof(float));
+        else if (row != TTI_NO_ROW) // created since
+            memset(values + i * width, 0, width * sizeof(float));
+    }
+}
+
+void
+tti_past_restore(const tti_past *past,
+                 const tti_partition *partition,
+                 const uint32_t *rows,
+                 uint32_t count,
+                 float *values)
+{
+    size_t width = partition->width;
+    if (past->whole) {
+        restore_whole(past, partition, rows, count, values);
+        return;
+    }
+    // Rare: by looking at each for each.
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < past->count; k++)
+            if (past->rows[k] == (rows != NULL ? rows[i] : i))
+                memcpy(values + i * width, past->values + k * width, width * sizeof(float));
+}
+
+int
+tti_round_has(const tti_round *round, uint32_t slice)
+{
+    return round->slice[slice].present;
+}
+
+// ---- reducing ----------------------------------------------------------------------------------
+
+static void
+reduce(tti_round *round,
+       tti_past *past,
+       tti_partition *partition,
+       const tt_vec_ops *ops,
+       uint32_t slice_count)
 {
     uint32_t width = partition->width, touched = 0;
     int whole = 0;
@@ -92,6 +176,10 @@ reduce(tti_round *round, tti_partition *partition, const tt_vec_ops *ops, uint32
         part->present = 0;
     }
     round->arrived = 0;
+    if (past != NULL && whole)
+        keep_all(past, partition);
+    else if (past != NULL)
+        keep_rows(past, partition, round->list, touched);
     if (whole) {
         tti_partition_step(partition, ops, NULL, partition->rows, round->sum, 1);
         memset(round->sum, 0, (size_t)partition->rows * width * sizeof(float));
@@ -117,6 +205,7 @@ reduce(tti_round *round, tti_partition *partition, const tt_vec_ops *ops, uint32
 
 int
 tti_round_add(tti_round *round,
+              tti_past *past,
               tti_partition *partition,
               const tt_vec_ops *ops,
               uint32_t slice_count,
@@ -141,6 +230,6 @@ tti_round_add(tti_round *round,
     part->present = 1;
     if (++round->arrived < slice_count)
         return 0;
-    reduce(round, partition, ops, slice_count);
+    reduce(round, past, partition, ops, slice_count);
     return 1;
 }

@@ -169,6 +169,7 @@ tti_slot_clear(tt_ps_server *server, tti_slot *slot)
 {
     tti_partition_free(slot->partition);
     tti_round_fini(&slot->collecting, server->table->slice_count);
+    tti_past_fini(&slot->past);
     tti_release_list(&slot->parked);
     tti_release_list(&slot->held);
     tt_mem_free(slot->sequence);

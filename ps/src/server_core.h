@@ -39,6 +39,16 @@ typedef struct tti_round {
     size_t sum_rows;  // rows there is room for
 } tti_round;
 
+// BSP: what the rows that the last round changed were before it.
+typedef struct tti_past {
+    uint32_t round; // they were these when so many rounds were applied; only if `kept`
+    int kept, whole;
+    uint32_t count;
+    uint32_t *rows;
+    float *values; // [count][width], whole: [rows of the partition][width]
+    size_t row_capacity, value_capacity;
+} tti_past;
+
 // What the new owner keeps while a partition arrives.
 typedef struct tti_arrival {
     int header_in;
@@ -75,6 +85,7 @@ typedef struct tti_slot {
     int fetched;    // the request being tried again has asked for its rows before
     uint32_t ticks; // since something last arrived or was asked for
     tti_round collecting;
+    tti_past past;
     tti_arrival arrival;
     tti_departure departure;
 } tti_slot;
@@ -160,8 +171,18 @@ uint32_t tti_server_clock(const tt_ps_server *server, const tti_slot *slot);
 // rounds.c
 TT_NODISCARD tt_status tti_round_init(tti_round *round, uint32_t slice_count);
 void tti_round_fini(tti_round *round, uint32_t slice_count);
+void tti_past_fini(tti_past *past);
+// Of a gathered pull: rows[count] as they were before the last round; NULL: all rows in order.
+void tti_past_restore(const tti_past *past,
+                      const tti_partition *partition,
+                      const uint32_t *rows,
+                      uint32_t count,
+                      float *values);
+int tti_round_has(const tti_round *round, uint32_t slice);
 // Stores a contribution; when it was the last one, reduces in slice order and steps. True then.
+// past: keeps what the step changes; NULL: not.
 int tti_round_add(tti_round *round,
+                  tti_past *past,
                   tti_partition *partition,
                   const tt_vec_ops *ops,
                   uint32_t slice_count,
@@ -181,6 +202,11 @@ void tti_server_arriving(tt_ps_server *server,
                          tti_slot *slot,
                          const tt_frame *frame,
                          const uint8_t *payload);
+// BSP: a pull of a round that is over here.
+void tti_server_past_pull(tt_ps_server *server,
+                          const tti_slot *slot,
+                          const tt_frame *frame,
+                          const uint8_t *payload);
 // Keeps a request until tti_server_retry_held.
 // fetched: its missing rows were asked for.
 void tti_server_hold(tti_slot *slot, const tt_frame *frame, const uint8_t *payload, int fetched);

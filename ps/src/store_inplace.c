@@ -355,8 +355,9 @@ push_slice(tt_ps_store *store,
         tti_partition *partition = store->partitions[p];
         tti_round *collecting = &store->collecting[p];
         if (whole) {
-            complete = tti_round_add(collecting, partition, ops, store->table.slice_count, slice,
-                                     NULL, partition->rows, gradients + partition->first * width);
+            complete =
+                tti_round_add(collecting, NULL, partition, ops, store->table.slice_count, slice,
+                              NULL, partition->rows, gradients + partition->first * width);
             continue;
         }
         TT_ASSERT(store->table.partition_count == 1 && p == 0);
@@ -366,8 +367,8 @@ push_slice(tt_ps_store *store,
         for (uint32_t i = 0; i < keys.count; i++)
             found[i] =
                 tti_partition_find_or_create(partition, store_key(keys, i) - partition->first);
-        complete = tti_round_add(collecting, partition, ops, store->table.slice_count, slice, found,
-                                 keys.count, gradients);
+        complete = tti_round_add(collecting, NULL, partition, ops, store->table.slice_count, slice,
+                                 found, keys.count, gradients);
         if (found != rows)
             tt_mem_free(found);
     }

@@ -661,6 +661,18 @@ settled(world *w)
     return held == w->table.partition_count && w->unretired == 0;
 }
 
+// BSP: the same in every partition by now.
+static uint32_t
+rounds_done(const world *w)
+{
+    uint32_t round = 0;
+    for (uint32_t n = 0; n < w->node_count; n++)
+        for (uint32_t p = 0; !w->actors[n].ended && p < w->table.partition_count; p++)
+            if (w->actors[n].server->slots[p].state == TTI_SERVING)
+                round = TT_MAX(round, w->actors[n].server->slots[p].round);
+    return round;
+}
+
 static double
 final_value(world *w, uint32_t key, uint32_t column)
 {
@@ -675,7 +687,7 @@ final_value(world *w, uint32_t key, uint32_t column)
         keys.keys = &key64;
     float out[2];
     tt_ps_client_adopt(a->client, newest(a)); // nobody asks the dead
-    tt_ps_client_pull(a->client, keys, 0, 0, out);
+    tt_ps_client_pull(a->client, keys, rounds_done(w), 0, out);
     for (int guard = 0; !tt_ps_client_done(a->client) && guard < 100000; guard++) {
         w->now++;
         deliver(w);

@@ -18,34 +18,12 @@
 // Prints the seeds that fail, each as a command that replays it, and the job it drew. Exit status 1
 // when one did. TRACE: a file for every message of the last job. It ends at a seed that takes a
 // minute: somebody waits for ever.
-#include "tt/job.h"
-#include <ftw.h>
+#include "sim_jobs.h"
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { TEXT_MAX = 16384, EPOCHS = 2, STEPS_MAX = 4, FAULTS_MAX = 5, SECONDS_MAX = 60 };
-
-typedef struct text {
-    char bytes[TEXT_MAX];
-    size_t used;
-} text;
-
-static void add(text *t, const char *format, ...) TT_PRINTF(2, 3);
-
-static void
-add(text *t, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    int written = vsnprintf(t->bytes + t->used, TEXT_MAX - t->used, format, arguments);
-    va_end(arguments);
-    TT_ASSERT(written >= 0 && (size_t)written < TEXT_MAX - t->used);
-    t->used += (size_t)written;
-}
+enum { EPOCHS = 2, STEPS_MAX = 4, FAULTS_MAX = 5, SECONDS_MAX = 60 };
 
 static const char *
 one_of(tt_rng *rng, const char *const *words, size_t count)
@@ -177,56 +155,12 @@ draw_job(tt_rng *rng, uint64_t seed, drawn *d)
     add(&d->moving, "]\n");
 }
 
-// ---- running it --------------------------------------------------------------------------------
-
-typedef struct outcome {
-    tt_status status;
-    tt_error err;
-    tt_job_result result;
-    char *model;
-    size_t bytes;
-} outcome;
+// ---- judging it --------------------------------------------------------------------------------
 
 static int
-write_file(const char *path, const text *t)
+is_deserted(const outcome *out)
 {
-    FILE *file = fopen(path, "w");
-    if (file == NULL)
-        return 0;
-    int good = fwrite(t->bytes, 1, t->used, file) == t->used;
-    return fclose(file) == 0 && good;
-}
-
-static void
-read_model(outcome *out)
-{
-    char path[700];
-    struct stat info;
-    (void)snprintf(path, sizeof path, "%s/model.safetensors", out->result.run_dir);
-    FILE *file = fopen(path, "rb");
-    if (file == NULL)
-        return;
-    if (fstat(fileno(file), &info) == 0 && info.st_size > 0) {
-        out->bytes = (size_t)info.st_size;
-        out->model = malloc(out->bytes);
-        if (out->model == NULL || fread(out->model, 1, out->bytes, file) != out->bytes)
-            out->bytes = 0;
-    }
-    (void)fclose(file);
-}
-
-static void
-run(const tt_job_source source, const char *runs_dir, const char *resume, outcome *out)
-{
-    *out = (outcome){0};
-    const tt_job_run_options options = {.runs_dir = runs_dir, .resume = resume};
-    tt_job *job;
-    out->status = tt_job_open(&source, stderr, &job, &out->err);
-    if (out->status != TT_OK)
-        return;
-    out->status = tt_job_run(job, &options, &out->result, &out->err);
-    tt_job_close(job);
-    read_model(out);
+    return out->status == TT_PEER && strstr(out->err.what, "two nodes left") != NULL;
 }
 
 // Why it fails, or NULL.
@@ -234,8 +168,7 @@ static const char *
 judge(const drawn *d, const outcome *alone, const outcome *moved)
 {
     static char why[700];
-    int deserted = d->mortal && strstr(moved->err.what, "two nodes left") != NULL;
-    if (alone->status == TT_OK && moved->status == TT_PEER && deserted)
+    if (alone->status == TT_OK && d->mortal && is_deserted(moved))
         return NULL;
     if (alone->status != TT_OK || moved->status != TT_OK) {
         (void)snprintf(why, sizeof why, "%s: %s", alone->status != TT_OK ? "alone" : "moved",
@@ -300,6 +233,9 @@ stop_and_resume(tt_rng *rng, const char *const *files, const char *directory, co
                 .files = again, .file_count = 1, .overrides = then, .override_count = 1},
             directory, run_dir, &resumed);
     const char *what = NULL;
+    // Resumed, the hosts' time begins anew, and so do their crashes.
+    if (stopped.status == TT_OK && is_deserted(&resumed))
+        return NULL;
     if (stopped.status != TT_OK || resumed.status != TT_OK)
         what = stopped.status != TT_OK ? stopped.err.what : resumed.err.what;
     else if (resumed.bytes != whole->bytes ||
@@ -311,15 +247,6 @@ stop_and_resume(tt_rng *rng, const char *const *files, const char *directory, co
         return NULL;
     (void)snprintf(why, sizeof why, "stopped (%s, %s) and resumed: %.500s", end, every, what);
     return why;
-}
-
-static int
-remove_entry(const char *path, const struct stat *info, int type, struct FTW *where)
-{
-    TT_UNUSED(info);
-    TT_UNUSED(type);
-    TT_UNUSED(where);
-    return remove(path);
 }
 
 static uint64_t seed_now, deaths, returns;
@@ -352,9 +279,7 @@ run_seed(const char *program, uint64_t seed, const char *trace, double *virtual_
     free(here);
     seed_now = seed;
     (void)alarm(SECONDS_MAX);
-    (void)snprintf(directory, sizeof directory, "%s/swarm-XXXXXX",
-                   access("/dev/shm", W_OK) == 0 ? "/dev/shm" : P_tmpdir);
-    if (mkdtemp(directory) == NULL)
+    if (!make_directory(directory, sizeof directory))
         return 0;
     (void)snprintf(job, sizeof job, "%s/job.yaml", directory);
     (void)snprintf(moving, sizeof moving, "%s/moving.yaml", directory);
@@ -375,7 +300,7 @@ run_seed(const char *program, uint64_t seed, const char *trace, double *virtual_
     returns += moved.result.returns;
     free(alone.model);
     free(moved.model);
-    (void)nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    remove_directory(directory);
     return why == NULL;
 }
 

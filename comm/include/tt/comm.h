@@ -43,6 +43,9 @@ enum tt_frame_flag {
     TT_FRAME_HEADER = 1 << 7,  // FETCH: the sealed header
     TT_FRAME_WELCOME = 1 << 8, // HEARTBEAT_REPLY: work under the attempt in `detail`
     TT_FRAME_REFUSED = 1 << 9, // HEARTBEAT_REPLY: you were declared dead
+    TT_FRAME_PROBE = 1 << 10,  // PUSH, BSP: only asks whether this slice of this round is in
+    TT_FRAME_BEFORE = 1 << 11, // PUSH_ACK to a probe: it is
+    TT_FRAME_LOST = 1 << 12, // PULL_REPLY, BSP: the parameters of that round are not kept any more
 };
 
 // 64 bytes, little-endian. `clock`, `detail` and `extra` are explained where the protocol uses them

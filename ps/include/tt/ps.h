@@ -73,6 +73,9 @@ typedef struct tt_ps_table {
     // 4 with eta = 3): what read-only pulls return and what is saved. Kept lazily: avg_T = w_T -
     // (1/C_T) sum_s C_(s-1) delta_s, C_s = sum_(t<=s) t^3.
     int averaging;
+    // BSP: servers keep the parameters of the round before, for workers that take over the slices
+    // of one that died while it pushed.
+    int keeps_past;
 } tt_ps_table;
 
 // Floats of optimiser state beside each weight.
@@ -102,6 +105,9 @@ typedef struct tt_ps_view {
     uint32_t node_count, partition_count, slice_count;
     uint32_t effective_round; // BSP: the round from which it holds; else 0
     uint32_t lost_at;         // generation of the last death, or 0
+    // BSP, after the death of a worker: from the first round on that may lack one of its slices,
+    // and before the second, workers ask first what is in already.
+    uint32_t redo_from, redo_until;
     uint16_t slice_owner[TT_PS_SLICES_MAX];
     // [node_count]
     uint8_t *is_worker;
@@ -254,6 +260,12 @@ tt_ps_client_pull(tt_ps_client *client, tt_ps_keys keys, uint32_t need, int read
 // or the slice (BSP). Borrows gradients until done.
 void
 tt_ps_client_push(tt_ps_client *client, const float *gradients, uint32_t clock, uint32_t detail);
+// BSP: starts asking every partition whether `slice` of `round` is in; tt_ps_client_had tells when
+// done.
+void tt_ps_client_probe(tt_ps_client *client, uint32_t round, uint32_t slice);
+int tt_ps_client_had(const tt_ps_client *client);
+// BSP: some of what the last pull wanted are parameters of a round that is not kept any more.
+int tt_ps_client_is_late(const tt_ps_client *client);
 // SSP: starts telling every partition this worker's clock, for one that was restored knows
 // nobody's. Nothing under ASP and BSP.
 void tt_ps_client_announce(tt_ps_client *client, uint32_t clock);
