@@ -141,6 +141,13 @@ typedef struct tti_membership {
     void *self; // of these
 } tti_membership;
 
+// Rounds of one slice: `next` - 1 - i was counted if bit i of `counted` is set. Acknowledgements
+// may come late, so that the round after is counted before. [nodes, in turns]
+typedef struct tti_slice_count {
+    uint32_t next;
+    uint64_t counted;
+} tti_slice_count;
+
 typedef struct tti_runtime {
     const tt_job *job;
     tt_clock clock;
@@ -159,8 +166,8 @@ typedef struct tti_runtime {
     int interrupt;    // stop or pause, for waits inside the store
     tt_event resume;  // the end of a pause, or stop
     uint64_t applied; // iterations applied, relaxed add
-    // BSP: rounds in which a slice was counted among `applied`; by who has it, relaxed
-    uint32_t slice_rounds[TT_PS_SLICES_MAX];
+    // BSP, where nodes can die: which rounds of a slice were counted among `applied`
+    tti_slice_count slice_counts[TT_PS_SLICES_MAX];
     uint64_t examples_trained; // relaxed add
     // Generation of a partition's move that is under way, or 0; and how many are: they still have
     // to leave their old server, or to be restored. Taken back by servers.

@@ -201,7 +201,7 @@ begin_at_round(tti_runtime *rt, uint32_t round)
 {
     rt->newest->view->effective_round = round;
     for (uint32_t k = 0; k < TT_PS_SLICES_MAX; k++)
-        rt->slice_rounds[k] = round;
+        rt->slice_counts[k] = (tti_slice_count){.next = round, .counted = UINT64_MAX};
 }
 
 static tt_status

@@ -248,15 +248,34 @@ compute(tti_node *node, uint32_t slot, tti_compute_task *task)
         node->now.ops->scale(weight, node->gradient, task->floats);
 }
 
+static int
+was_counted(const tti_node *node, uint32_t slot)
+{
+    const tti_slice_count *count = &node->rt->slice_counts[node->batch_slice[slot]];
+    uint32_t round = node->batch_round[slot];
+    if (round >= count->next)
+        return 0;
+    uint32_t age = count->next - 1 - round;
+    return age >= 64 || (count->counted >> age & 1) != 0;
+}
+
 // True when this slice of this round was not counted before: by a worker that died since, or by
 // this one before it went back.
 static int
 count_slice(const tti_node *node, uint32_t slot)
 {
-    uint32_t *rounds = &node->rt->slice_rounds[node->batch_slice[slot]];
-    if (tt_load_relaxed(rounds) > node->batch_round[slot])
+    tti_slice_count *count = &node->rt->slice_counts[node->batch_slice[slot]];
+    uint32_t round = node->batch_round[slot];
+    if (!node->rt->membership.on)
+        return 1; // nobody does anything again
+    if (was_counted(node, slot))
         return 0;
-    tt_store_relaxed(rounds, node->batch_round[slot] + 1);
+    if (round >= count->next) {
+        uint32_t ahead = round + 1 - count->next;
+        count->counted = ahead < 64 ? count->counted << ahead : 0;
+        count->next = round + 1;
+    }
+    count->counted |= (uint64_t)1 << (count->next - 1 - round);
     return 1;
 }
 
@@ -350,7 +369,7 @@ static int
 is_in_already(tti_node *node, uint32_t slot)
 {
     tti_runtime *rt = node->rt;
-    if (tt_load_relaxed(&rt->slice_rounds[node->batch_slice[slot]]) > node->batch_round[slot]) {
+    if (was_counted(node, slot)) {
         drop_batch(node); // acknowledged by all to who measured it
         return 1;
     }

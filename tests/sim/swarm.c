@@ -181,6 +181,8 @@ judge(const drawn *d, const outcome *alone, const outcome *moved)
                        moved->result.setting_changes);
         return why;
     }
+    if (strstr(moved->result.stop_reason, "max_epochs") == NULL)
+        return "it does not come to its end";
     if (!d->mortal && moved->result.deaths > 0)
         return "a node was declared dead";
     uint64_t examples = (uint64_t)EPOCHS * d->rows;
