@@ -2,12 +2,7 @@
 // host's service per thread has grown by its work: one number a host instead of one a task.
 #include "sim.h"
 #include <math.h>
-
-static int
-before(const tti_task *a, const tti_task *b)
-{
-    return a->finish != b->finish ? a->finish < b->finish : a->order < b->order;
-}
+#include <string.h>
 
 static double
 rate_of(const tti_processors *p)
@@ -24,42 +19,23 @@ bring_up_to_date(tti_processors *p)
     p->updated_ns = p->sim->now_ns;
 }
 
-static void
-push(tti_processors *p, tti_task task)
+// Service is not negative, and such doubles are in the order of their bits.
+static uint64_t
+key_of(double finish)
 {
-    if (p->count == p->capacity) {
-        uint32_t wanted = TT_MAX(2 * p->capacity, 8u);
-        tti_task *grown = tt_mem_realloc(p->heap, wanted * sizeof *grown);
-        TT_ASSERT(grown != NULL);
-        p->heap = grown;
-        p->capacity = wanted;
-    }
-    uint32_t place = p->count++;
-    while (place > 0 && before(&task, &p->heap[(place - 1) / 2])) {
-        p->heap[place] = p->heap[(place - 1) / 2];
-        place = (place - 1) / 2;
-    }
-    p->heap[place] = task;
+    uint64_t key;
+    TT_ASSERT(finish >= 0);
+    finish += 0.0; // no sign of zero
+    memcpy(&key, &finish, sizeof key);
+    return key;
 }
 
-static tti_task
-pop(tti_processors *p)
+static double
+finish_of(const tti_item *task)
 {
-    tti_task top = p->heap[0], last = p->heap[--p->count];
-    uint32_t place = 0;
-    for (;;) { // down to where `last` belongs
-        uint32_t child = 2 * place + 1;
-        if (child >= p->count)
-            break;
-        if (child + 1 < p->count && before(&p->heap[child + 1], &p->heap[child]))
-            child++;
-        if (!before(&p->heap[child], &last))
-            break;
-        p->heap[place] = p->heap[child];
-        place = child;
-    }
-    p->heap[place] = last;
-    return top;
+    double finish;
+    memcpy(&finish, &task->key, sizeof finish);
+    return finish;
 }
 
 static void on_due(void *self, uint64_t version);
@@ -69,9 +45,9 @@ static void
 plan(tti_processors *p)
 {
     p->version++;
-    if (p->count == 0 || p->paused_until_ns > 0)
+    if (p->tasks.count == 0 || p->paused_until_ns > 0)
         return;
-    double left_s = fmax(p->heap[0].finish - p->service, 0) / rate_of(p);
+    double left_s = fmax(finish_of(&p->tasks.items[0]) - p->service, 0) / rate_of(p);
     tti_agenda_put(&p->sim->agenda, tti_sim_after(p->sim, left_s), on_due, p, p->version);
 }
 
@@ -82,13 +58,15 @@ on_due(void *self, uint64_t version)
     if (version != p->version)
         return; // things have changed since
     bring_up_to_date(p);
-    tti_task done = pop(p);
+    tti_item done;
+    tti_heap_take(&p->tasks, &done);
+    tti_fiber *fiber = done.self;
     // What rounding to nanoseconds left over or took.
-    p->service = fmax(p->service, done.finish);
-    p->runnable -= done.threads;
-    done.fiber->works = 0;
+    p->service = fmax(p->service, finish_of(&done));
+    p->runnable -= (uint32_t)done.tag;
+    fiber->works = 0;
     plan(p);
-    tti_fiber_wake(done.fiber, done.fiber->waits);
+    tti_fiber_wake(fiber, fiber->waits);
 }
 
 void
@@ -97,7 +75,9 @@ tti_processors_begin(tti_processors *p, tti_fiber *fiber, double seconds, uint32
     bring_up_to_date(p);
     p->runnable += threads;
     fiber->works = 1;
-    push(p, (tti_task){p->service + seconds, p->order++, fiber, threads});
+    tti_item task = {
+        .key = key_of(p->service + seconds), .order = p->order++, .self = fiber, .tag = threads};
+    tti_heap_put(&p->tasks, &task);
     plan(p);
 }
 
@@ -142,14 +122,14 @@ void
 tti_processors_drop(tti_processors *p, const tti_fiber *fiber)
 {
     bring_up_to_date(p);
-    uint32_t count = p->count;
-    p->count = 0;
-    for (uint32_t i = 0; i < count; i++) { // what is read lies behind what is written
-        tti_task task = p->heap[i];
-        if (task.fiber == fiber)
-            p->runnable -= task.threads;
+    size_t count = p->tasks.count;
+    p->tasks.count = 0;
+    for (size_t i = 0; i < count; i++) { // what is read lies behind what is written
+        tti_item task = p->tasks.items[i];
+        if (task.self == fiber)
+            p->runnable -= (uint32_t)task.tag;
         else
-            push(p, task);
+            tti_heap_put(&p->tasks, &task);
     }
     plan(p);
 }
@@ -158,7 +138,8 @@ void
 tti_processors_clear(tti_processors *p)
 {
     bring_up_to_date(p);
-    p->count = p->runnable = 0;
+    p->tasks.count = 0;
+    p->runnable = 0;
     p->paused_until_ns = 0;
     plan(p);
 }

@@ -305,7 +305,7 @@ free_simulation(tt_sim *sim)
     tt_mem_free(sim->hosts);
     tt_mem_free(sim->faults);
     tt_mem_free(sim->fault_count);
-    tt_mem_free(sim->agenda.heap);
+    tti_heap_free(&sim->agenda.heap);
     tt_mem_free(sim);
 }
 
@@ -362,7 +362,7 @@ tt_sim_close(tt_sim *sim)
         sim->buried = next;
     }
     for (uint32_t h = 0; h < sim->options.host_count; h++)
-        tt_mem_free(sim->hosts[h].heap);
+        tti_heap_free(&sim->hosts[h].tasks);
     free_simulation(sim);
 }
 
@@ -397,19 +397,19 @@ tt_status
 tt_sim_run(tt_sim *sim, void (*body)(void *argument), void *argument, tt_error *err)
 {
     first_body first = {body, argument};
-    tti_entry entry;
+    tti_item next;
     tti_fiber_adopt(&sim->loop);
     tti_fiber *fiber = make_fiber(sim, run_first, &first);
     if (fiber == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the first fiber");
     tt_thread_take_turns(&sim->turns);
-    while (!fiber->done && tti_agenda_take(&sim->agenda, &entry)) {
+    while (!fiber->done && tti_agenda_take(&sim->agenda, &next)) {
         // Stands still: waits without an end are entered for the end of time.
-        if (entry.at_ns == UINT64_MAX)
+        if (next.key == UINT64_MAX)
             break;
-        sim->now_ns = entry.at_ns;
+        sim->now_ns = next.key;
         sim->counters.events++;
-        entry.act(entry.self, entry.tag);
+        next.act(next.self, next.tag);
     }
     tt_thread_take_turns(NULL);
     if (!fiber->done)

@@ -4,20 +4,13 @@
 #define TTI_SIM_H
 
 #include "fiber.h"
+#include "heap.h"
 #include "tt/cluster.h"
 
 // ---- the agenda: what happens next -------------------------------------------------------------
 
-typedef struct tti_entry {
-    uint64_t at_ns, order; // equal times: first come, first served
-    void (*act)(void *self, uint64_t tag);
-    void *self;
-    uint64_t tag;
-} tti_entry;
-
 typedef struct tti_agenda {
-    tti_entry *heap; // least (at_ns, order) first
-    size_t count, capacity;
+    tti_heap heap; // by time in nanoseconds; equal times: first come, first served
     uint64_t order;
 } tti_agenda;
 
@@ -29,18 +22,11 @@ void tti_agenda_put(tti_agenda *agenda,
                     uint64_t tag);
 // For an entry that is no longer wanted.
 void tti_agenda_nothing(void *self, uint64_t tag);
-int tti_agenda_take(tti_agenda *agenda, tti_entry *out);
+int tti_agenda_take(tti_agenda *agenda, tti_item *out);
 
 // ---- processors --------------------------------------------------------------------------------
 
 typedef struct tti_fiber tti_fiber;
-
-typedef struct tti_task {
-    double finish; // service of the host at which it is done
-    uint64_t order;
-    tti_fiber *fiber;
-    uint32_t threads;
-} tti_task;
 
 // Processor sharing: n runnable threads on c cores go on at speed * min(1, c / n) each.
 typedef struct tti_processors {
@@ -50,8 +36,8 @@ typedef struct tti_processors {
     uint32_t runnable; // threads of tasks, and spinning waits
     double service;    // seconds of work that each runnable thread has been given so far
     uint64_t updated_ns;
-    tti_task *heap; // least finish first
-    uint32_t count, capacity;
+    // Fibers that work, by the service of the host at which they are done; tag: threads.
+    tti_heap tasks;
     double slowness;          // of faults; 1
     uint64_t paused_until_ns; // 0: it goes on
     uint64_t version, order;  // of the entry in the agenda that ends the next task

@@ -382,14 +382,16 @@ leave_simulation(sim_mesh *mesh)
 static void
 recall_under_way(sim_mesh *mesh)
 {
-    tti_agenda *agenda = &mesh->sim->agenda;
-    for (size_t i = 0; i < agenda->count && mesh->under_way > 0; i++)
-        if (agenda->heap[i].act == on_arrival && ((message *)agenda->heap[i].self)->mesh == mesh) {
-            tt_mem_free(agenda->heap[i].self);
-            agenda->heap[i].act = tti_agenda_nothing;
-            agenda->heap[i].self = NULL;
-            mesh->under_way--;
-        }
+    tti_heap *heap = &mesh->sim->agenda.heap;
+    for (size_t i = 0; i < heap->count && mesh->under_way > 0; i++) {
+        tti_item *item = &heap->items[i];
+        if (item->act != on_arrival || ((message *)item->self)->mesh != mesh)
+            continue;
+        tt_mem_free(item->self);
+        item->act = tti_agenda_nothing;
+        item->self = NULL;
+        mesh->under_way--;
+    }
 }
 
 static void
