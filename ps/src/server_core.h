@@ -99,7 +99,8 @@ struct tt_ps_server {
     tt_ps_hooks hooks;
     const tt_vec_ops *ops;
     const tt_ps_view *view;
-    tti_slot *slots; // [partition_count]
+    tti_slot *slots; // [partition_count]; of what never was here, nothing is written
+    int may_move;    // some slot may be arriving, sealed or about to leave; set with those
     tt_ps_server_counters counters;
     // scratch, grown to the largest message
     uint32_t *rows;

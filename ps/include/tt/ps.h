@@ -206,7 +206,7 @@ int tt_ps_server_background(tt_ps_server *server);
 // Time passes: asks again for what has not come. The driver calls it every few milliseconds.
 void tt_ps_server_tick(tt_ps_server *server);
 // Partitions that are not yet settled here (sealed or arriving), and all that are held.
-uint32_t tt_ps_server_moving(const tt_ps_server *server);
+uint32_t tt_ps_server_moving(tt_ps_server *server);
 uint32_t tt_ps_server_held(const tt_ps_server *server);
 void tt_ps_server_counters_read(const tt_ps_server *server, tt_ps_server_counters *out);
 void tt_ps_server_close(tt_ps_server *server);
