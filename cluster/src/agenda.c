@@ -11,6 +11,19 @@ tti_agenda_put(tti_agenda *agenda,
     tti_heap_put(&agenda->heap, &(tti_item){at_ns, agenda->order++, self, act, tag});
 }
 
+uint64_t
+tti_agenda_order(tti_agenda *agenda)
+{
+    return agenda->order++;
+}
+
+void
+tti_agenda_put_as(tti_agenda *agenda, const tti_item *item)
+{
+    TT_DASSERT(item->order < agenda->order);
+    tti_heap_put(&agenda->heap, item);
+}
+
 void
 tti_agenda_nothing(void *self, uint64_t tag)
 {

@@ -55,7 +55,7 @@ static tti_fiber **
 bucket_of(tt_sim *sim, const tt_event *event)
 {
     uint64_t mixed = (uint64_t)(uintptr_t)event * 0x9e3779b97f4a7c15u;
-    return &sim->buckets[mixed >> 54];
+    return &sim->buckets[mixed >> (64 - TTI_BUCKET_BITS)];
 }
 
 static void
@@ -84,6 +84,7 @@ tti_fiber_wake(void *self, uint64_t wait)
     if (fiber->waiting_on != NULL)
         forget_wait(fiber);
     fiber->waits++;
+    fiber->timed = NULL;
     change_to(sim, fiber);
 }
 
@@ -104,26 +105,57 @@ tti_event_raise(tt_sim *sim, tt_event *event)
     }
 }
 
+static void on_alarm(void *self, uint64_t order);
+
+static void
+enter_alarm(tti_alarm *alarm)
+{
+    if (alarm->entered && alarm->entered_ns <= alarm->until_ns)
+        return; // older, so it comes first when they are equal
+    alarm->entered = 1;
+    alarm->entered_ns = alarm->until_ns;
+    alarm->entered_order = alarm->until_order;
+    tti_agenda_put_as(&alarm->fiber->sim->agenda, &(tti_item){alarm->until_ns, alarm->until_order,
+                                                              alarm, on_alarm, alarm->until_order});
+}
+
+static void
+on_alarm(void *self, uint64_t order)
+{
+    tti_alarm *alarm = self;
+    tti_fiber *fiber = alarm->fiber;
+    if (!alarm->entered || order != alarm->entered_order)
+        return; // an earlier one was entered meanwhile
+    alarm->entered = 0;
+    if (fiber->timed == alarm && order == alarm->until_order)
+        tti_fiber_wake(fiber, fiber->waits);
+    else if (fiber->timed == alarm)
+        enter_alarm(alarm);
+}
+
+// Until then, unless something else wakes it.
+static void
+rest_until(tti_fiber *fiber, tti_alarm *alarm, uint64_t until_ns)
+{
+    alarm->fiber = fiber;
+    alarm->until_ns = until_ns;
+    alarm->until_order = tti_agenda_order(&fiber->sim->agenda);
+    fiber->timed = alarm;
+    enter_alarm(alarm);
+    tti_fiber_rest(fiber);
+}
+
 // Until the event or the time; whichever comes first.
 static void
-rest_for(tti_fiber *fiber, tt_event *event, uint64_t until_ns)
+rest_for(tti_fiber *fiber, tt_event *event, tti_alarm *alarm, uint64_t until_ns)
 {
-    tt_sim *sim = fiber->sim;
-    tti_fiber **last = bucket_of(sim, event);
+    tti_fiber **last = bucket_of(fiber->sim, event);
     while (*last != NULL)
         last = &(*last)->next_waiting;
     *last = fiber;
     fiber->next_waiting = NULL;
     fiber->waiting_on = event;
-    tti_agenda_put(&sim->agenda, until_ns, tti_fiber_wake, fiber, fiber->waits);
-    tti_fiber_rest(fiber);
-}
-
-static void
-rest_until(tti_fiber *fiber, uint64_t until_ns)
-{
-    tti_agenda_put(&fiber->sim->agenda, until_ns, tti_fiber_wake, fiber, fiber->waits);
-    tti_fiber_rest(fiber);
+    rest_until(fiber, alarm, until_ns);
 }
 
 static void
@@ -167,6 +199,7 @@ remove_fiber(tti_fiber *fiber)
     tti_fiber_close(&fiber->stack);
     fiber->done = 1;
     fiber->waits++; // entries of the agenda may still name it
+    fiber->timed = NULL;
     fiber->next = fiber->sim->buried;
     fiber->sim->buried = fiber;
 }
@@ -210,7 +243,7 @@ join_thread(void *self, tt_thread *thread)
 {
     tti_fiber *fiber = thread->turn, *caller = ((tt_sim *)self)->running;
     while (!fiber->done)
-        rest_for(caller, &fiber->ended, UINT64_MAX);
+        rest_for(caller, &fiber->ended, &caller->sleeping, UINT64_MAX);
     remove_fiber(fiber);
     thread->turn = NULL;
 }
@@ -236,6 +269,7 @@ tti_fiber_kill(tti_fiber *fiber)
     fiber->works = fiber->spins = 0;
     fiber->owed_s = 0;
     fiber->waits++; // entries of the agenda still name the wait it was in
+    fiber->timed = NULL;
     fiber->done = 1;
     fiber->ended.word++;
     tti_event_raise(sim, &fiber->ended);
@@ -279,7 +313,8 @@ wait_for_event(void *self, tt_event *event, uint32_t seen, uint32_t spin_count, 
         tti_processors *host = &sim->hosts[fiber->host];
         tti_processors_spin(host, 1);
         fiber->spins = 1;
-        rest_for(fiber, event, tti_sim_after(sim, spin_count * sim->options.pause_s));
+        rest_for(fiber, event, &fiber->spinning,
+                 tti_sim_after(sim, spin_count * sim->options.pause_s));
         fiber->spins = 0;
         tti_processors_spin(host, 0);
     }
@@ -287,11 +322,11 @@ wait_for_event(void *self, tt_event *event, uint32_t seen, uint32_t spin_count, 
         return tt_event_read(event) != seen;
     event->waiters++;
     fiber->sleeps_on = event;
-    rest_for(fiber, event, sim->now_ns + timeout_ns);
+    rest_for(fiber, event, &fiber->sleeping, sim->now_ns + timeout_ns);
     fiber->sleeps_on = NULL;
     event->waiters--;
     if (sim->options.wake_s > 0 && fiber->host != TT_SIM_NOWHERE)
-        rest_until(fiber, tti_sim_after(sim, sim->options.wake_s));
+        rest_until(fiber, &fiber->spinning, tti_sim_after(sim, sim->options.wake_s));
     return tt_event_read(event) != seen;
 }
 

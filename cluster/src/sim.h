@@ -20,6 +20,9 @@ void tti_agenda_put(tti_agenda *agenda,
                     void (*act)(void *self, uint64_t tag),
                     void *self,
                     uint64_t tag);
+// The same in two steps: a place in the order now, the entry itself some time before at_ns.
+uint64_t tti_agenda_order(tti_agenda *agenda);
+void tti_agenda_put_as(tti_agenda *agenda, const tti_item *item);
 // For an entry that is no longer wanted.
 void tti_agenda_nothing(void *self, uint64_t tag);
 int tti_agenda_take(tti_agenda *agenda, tti_item *out);
@@ -69,6 +72,16 @@ void tti_faults_count(struct tt_sim *sim, uint32_t host);
 
 // ---- fibers ------------------------------------------------------------------------------------
 
+// Ends a fiber's waits when their time has come. Most end long before: an entry that is there for
+// an earlier wait is left there until its time, and only then another is made for the wait that is
+// found. Otherwise the agenda of 1,000 nodes would be full of what nobody heeds.
+typedef struct tti_alarm {
+    tti_fiber *fiber;
+    uint64_t until_ns, until_order;
+    uint64_t entered_ns, entered_order; // not later than `until`
+    int entered;
+} tti_alarm;
+
 struct tti_fiber {
     tti_fiber_stack stack;
     struct tt_sim *sim;
@@ -81,12 +94,14 @@ struct tti_fiber {
     tt_event *sleeps_on;        // that counts it among its waiters
     int works, spins;           // on its host's processors
     tti_fiber *next_waiting;    // in its bucket
+    tti_alarm spinning, sleeping;
+    const tti_alarm *timed; // of these, the one of the wait it is in; NULL: that has no end
     tt_event ended;
     int done;
     tti_fiber *previous, *next; // of all fibers
 };
 
-enum { TTI_BUCKETS = 1024 };
+enum { TTI_BUCKET_BITS = 13, TTI_BUCKETS = 1 << TTI_BUCKET_BITS };
 
 struct tt_sim {
     tti_agenda agenda;
