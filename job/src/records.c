@@ -2,11 +2,21 @@
 // counted.
 #include "runtime.h"
 
-tt_status
-tti_records_open(tti_records *records)
+// Many nodes iterate more slowly each, for they share processors or wait for servers.
+static uint32_t
+capacity_for(uint32_t node_count)
 {
-    *records = (tti_records){0};
-    records->slots = tt_mem_zalloc(TTI_RECORDS, sizeof *records->slots);
+    uint32_t capacity = TTI_RECORDS_MAX;
+    while (capacity > TTI_RECORDS_MIN && (uint64_t)capacity * node_count > TTI_RECORDS_TOTAL)
+        capacity /= 2;
+    return capacity;
+}
+
+tt_status
+tti_records_open(tti_records *records, uint32_t node_count)
+{
+    *records = (tti_records){.capacity = capacity_for(node_count)};
+    records->slots = tt_mem_zalloc(records->capacity, sizeof *records->slots);
     return records->slots != NULL ? TT_OK : TT_NOMEM;
 }
 
@@ -14,11 +24,11 @@ void
 tti_records_put(tti_records *records, const tti_record *record)
 {
     uint64_t read = tt_load_acquire(&records->read); // released in tti_records_take
-    if (records->written - read >= TTI_RECORDS) {
+    if (records->written - read >= records->capacity) {
         records->lost++;
         return;
     }
-    records->slots[records->written % TTI_RECORDS] = *record;
+    records->slots[records->written % records->capacity] = *record;
     tt_store_release(&records->written, records->written + 1); // acquired in tti_records_take
 }
 
@@ -28,7 +38,7 @@ tti_records_take(tti_records *records, tti_record *out, uint32_t capacity)
     uint64_t written = tt_load_acquire(&records->written); // released in tti_records_put
     uint32_t count = (uint32_t)TT_MIN(written - records->read, capacity);
     for (uint32_t i = 0; i < count; i++)
-        out[i] = records->slots[(records->read + i) % TTI_RECORDS];
+        out[i] = records->slots[(records->read + i) % records->capacity];
     tt_store_release(&records->read, records->read + count); // acquired in tti_records_put
     return count;
 }

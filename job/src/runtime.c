@@ -181,7 +181,7 @@ open_parts(tti_runtime *rt, const tt_setting *start, const tti_restore *restore,
         TT_TRY(tt_ps_store_open(&job->table, rt->node_count, &rt->store, err));
     for (uint32_t n = 0; n < rt->node_count; n++) {
         rt->nodes[n].attempt = rt->newest->view->attempt[n];
-        TT_TRY(tti_records_open(&rt->nodes[n].records));
+        TT_TRY(tti_records_open(&rt->nodes[n].records, rt->node_count));
         TT_TRY(tti_node_open(&rt->nodes[n], err));
     }
     if (rt->mesh != NULL)

@@ -10,7 +10,9 @@
 #include "job_internal.h"
 #include "tt/cluster_members.h"
 
-enum { TTI_RECORDS = 8192, TTI_BATCHES_MAX = 10, TTI_COMPUTE_MAX = 4, TTI_AGGREGATION_MAX = 8 };
+enum { TTI_BATCHES_MAX = 10, TTI_COMPUTE_MAX = 4, TTI_AGGREGATION_MAX = 8 };
+// Measurement records there is room for: of a node, and about so many of all together (12 MB).
+enum { TTI_RECORDS_MAX = 8192, TTI_RECORDS_MIN = 1024, TTI_RECORDS_TOTAL = 1 << 18 };
 
 // What one iteration measured; fixed size, written by its worker, read by the master.
 typedef struct tti_record {
@@ -26,7 +28,8 @@ typedef struct tti_records {
     _Alignas(64) uint64_t written; // by the worker; release
     uint64_t lost;                 // found no room
     _Alignas(64) uint64_t read;    // by the master; release
-    tti_record *slots;             // [TTI_RECORDS]
+    tti_record *slots;             // [capacity]
+    uint32_t capacity;
 } tti_records;
 
 // One published state of the job. Immutable; freed when every node has adopted a later one.
@@ -317,7 +320,7 @@ void tti_worker_go_back(tti_node *node, const tt_ps_view *view);
 uint32_t tti_worker_next_round(const tti_node *node);
 
 // records.c
-TT_NODISCARD tt_status tti_records_open(tti_records *records);
+TT_NODISCARD tt_status tti_records_open(tti_records *records, uint32_t node_count);
 void tti_records_put(tti_records *records, const tti_record *record);
 uint32_t tti_records_take(tti_records *records, tti_record *out, uint32_t capacity);
 

@@ -543,14 +543,38 @@ tti_worker_join(tti_node *node)
     tt_store_release(&node->finished, 0);
 }
 
+// A node's batches are filled one after the other. So are those of all simulated nodes, whose
+// turns do not end within tt_batch_fill.
+static const tt_batch *
+filled_in_turn(const tti_node *node)
+{
+    const tti_runtime *rt = node->rt;
+    for (uint32_t n = 0; rt->job->sim != NULL && n < rt->node_count; n++)
+        if (rt->nodes[n].batches[0] != NULL)
+            return rt->nodes[n].batches[0];
+    return NULL;
+}
+
+static tt_status
+open_batches(tti_node *node, uint32_t max_rows)
+{
+    const tt_job *job = node->rt->job;
+    const tt_batch *beside = filled_in_turn(node);
+    for (uint32_t i = 0; i < TTI_BATCHES_MAX; i++) {
+        tt_batch **batch = &node->batches[i];
+        TT_TRY(beside != NULL ? tt_batch_alloc_beside(beside, batch)
+                              : tt_batch_alloc(job->model, job->train, max_rows, batch));
+        beside = *batch;
+    }
+    return TT_OK;
+}
+
 tt_status
 tti_worker_open(tti_node *node, tt_error *err)
 {
     const tt_job *job = node->rt->job;
     uint32_t max_rows = rows_max(job), keys_max = 0;
-    tt_status status = TT_OK;
-    for (uint32_t i = 0; status == TT_OK && i < TTI_BATCHES_MAX; i++)
-        status = tt_batch_alloc(job->model, job->train, max_rows, &node->batches[i]);
+    tt_status status = open_batches(node, max_rows);
     if (status == TT_OK) {
         keys_max = tt_batch_key_capacity(node->batches[0]);
         size_t floats = (size_t)keys_max * job->table.width;

@@ -59,7 +59,7 @@ struct tt_ps_client {
     uint32_t *order;    // [max_keys]; sparse only
     uint32_t *partition_of_key;
     uint32_t max_keys;
-    float *packed;   // [max_keys][width] one request's values in wire order
+    float *packed;   // [max_keys][width] one request's values in wire order; sparse only
     tt_bf16 *halves; // [max_keys][width]
     float *cells;    // carried originals being packed
     size_t cells_capacity;
@@ -88,14 +88,17 @@ tt_ps_client_open(const tt_ps_table *table,
     client->attempt = TT_MAX(hooks.attempt, 1u);
     client->max_keys = max_keys;
     size_t floats = (size_t)max_keys * table->width;
+    size_t scattered = table->kind == TT_PS_SPARSE ? floats : 0;
     client->routes = tt_mem_zalloc(table->partition_count, sizeof *client->routes);
     client->requests = tt_mem_zalloc(table->partition_count, sizeof *client->requests);
-    client->wire_keys = tt_mem_zalloc_vector(max_keys + 1, sizeof(uint64_t));
-    client->order = tt_mem_zalloc(max_keys + 1, sizeof *client->order);
-    client->partition_of_key = tt_mem_zalloc(max_keys + 1, sizeof *client->partition_of_key);
-    client->packed = tt_mem_zalloc_vector(floats + 1, sizeof(float));
-    client->halves = tt_mem_zalloc_vector(floats + 2, sizeof(tt_bf16));
-    client->waits = tt_mem_zalloc(TT_PS_WAITS_MAX, sizeof *client->waits);
+    // Not zeroed: pages are taken as far as they are used.
+    size_t keys = (size_t)max_keys + 1;
+    client->wire_keys = tt_mem_alloc(keys * sizeof(uint64_t));
+    client->order = tt_mem_alloc(keys * sizeof *client->order);
+    client->partition_of_key = tt_mem_alloc(keys * sizeof *client->partition_of_key);
+    client->packed = tt_mem_alloc((scattered + 1) * sizeof(float));
+    client->halves = tt_mem_alloc((floats + 2) * sizeof(tt_bf16));
+    client->waits = tt_mem_alloc(TT_PS_WAITS_MAX * sizeof *client->waits);
     if (client->routes == NULL || client->requests == NULL || client->wire_keys == NULL ||
         client->order == NULL || client->partition_of_key == NULL || client->packed == NULL ||
         client->halves == NULL || client->waits == NULL) {

@@ -14,31 +14,40 @@ longest_row(const tt_dataset *data)
     return longest;
 }
 
+// beside: NULL, or one of the same size whose assigner it shares.
 static tt_status
-alloc_keyed(tt_batch *batch)
+alloc_keyed(tt_batch *batch, const tt_batch *beside)
 {
     const tt_model *model = batch->model;
-    const uint64_t entries = batch->max_rows * longest_row(batch->data);
+    const uint64_t entries =
+        beside != NULL ? beside->entries_max : batch->max_rows * longest_row(batch->data);
     if (entries >= UINT32_MAX)
         return TT_NOMEM;
+    batch->entries_max = entries;
     batch->key_max = (uint32_t)TT_MIN(entries, model->features) + (model->bias ? 1 : 0);
+    // Not zeroed: pages of rows that never come are not taken.
     batch->begin = tt_mem_zalloc((size_t)batch->max_rows + 1, sizeof *batch->begin);
-    batch->index = tt_mem_zalloc(entries, sizeof *batch->index);
-    batch->keys = tt_mem_zalloc(batch->key_max, sizeof *batch->keys);
+    batch->index = tt_mem_alloc(entries * sizeof *batch->index);
+    batch->keys = tt_mem_alloc(batch->key_max * sizeof *batch->keys);
     int failed = batch->begin == NULL || batch->index == NULL || batch->keys == NULL;
     if (batch->data->value != NULL) {
-        batch->value = tt_mem_zalloc(entries, sizeof *batch->value);
+        batch->value = tt_mem_alloc(entries * sizeof *batch->value);
         failed |= batch->value == NULL;
     }
     if (model->inverse_share != NULL) {
-        batch->key_rows = tt_mem_zalloc(batch->key_max, sizeof *batch->key_rows);
+        batch->key_rows = tt_mem_alloc(batch->key_max * sizeof *batch->key_rows);
         failed |= batch->key_rows == NULL;
     }
-    return failed ? TT_NOMEM : tti_keys_alloc(model->features, entries, &batch->assigner);
+    if (failed)
+        return TT_NOMEM;
+    if (beside == NULL)
+        return tti_keys_alloc(model->features, entries, &batch->assigner);
+    batch->assigner = tti_keys_share(beside->assigner);
+    return TT_OK;
 }
 
 static tt_status
-alloc_parts(tt_batch *batch)
+alloc_parts(tt_batch *batch, const tt_batch *beside)
 {
     const tt_model *model = batch->model;
     batch->rows = tt_mem_zalloc(batch->max_rows, sizeof *batch->rows);
@@ -49,7 +58,7 @@ alloc_parts(tt_batch *batch)
     if (batch->rows == NULL || (batch->sign == NULL && batch->label == NULL))
         return TT_NOMEM;
     batch->key_max = model->rows;
-    return model->keyed ? alloc_keyed(batch) : TT_OK;
+    return model->keyed ? alloc_keyed(batch, beside) : TT_OK;
 }
 
 // Data a batch can be made of: the training data's shape and classes.
@@ -65,25 +74,40 @@ fits(const tt_model *model, const tt_dataset *data)
                   train->class_count * sizeof *train->class_label) == 0;
 }
 
-tt_status
-tt_batch_alloc(const tt_model *model, const tt_dataset *data, uint32_t max_rows, tt_batch **out)
+static tt_status
+alloc_batch(const tt_model *model,
+            const tt_dataset *data,
+            uint32_t max_rows,
+            const tt_batch *beside,
+            tt_batch **out)
 {
-    *out = NULL;
-    if (!fits(model, data))
-        return TT_INVALID;
     tt_batch *batch = tt_mem_zalloc(1, sizeof *batch);
     if (batch == NULL)
         return TT_NOMEM;
     batch->model = model;
     batch->data = data;
     batch->max_rows = max_rows;
-    tt_status status = alloc_parts(batch);
+    tt_status status = alloc_parts(batch, beside);
     if (status != TT_OK) {
         tt_batch_free(batch);
         return status;
     }
     *out = batch;
     return TT_OK;
+}
+
+tt_status
+tt_batch_alloc(const tt_model *model, const tt_dataset *data, uint32_t max_rows, tt_batch **out)
+{
+    *out = NULL;
+    return fits(model, data) ? alloc_batch(model, data, max_rows, NULL, out) : TT_INVALID;
+}
+
+tt_status
+tt_batch_alloc_beside(const tt_batch *beside, tt_batch **out)
+{
+    *out = NULL;
+    return alloc_batch(beside->model, beside->data, beside->max_rows, beside, out);
 }
 
 void

@@ -47,7 +47,8 @@ struct tt_batch {
     uint32_t *keys;     // [key_max]
     uint32_t *key_rows; // with l2: rows of the batch that have the key, [key_max]
     uint32_t key_count, key_max;
-    tti_keys *assigner;
+    uint64_t entries_max;
+    tti_keys *assigner; // of the batches allocated beside each other
 };
 
 // Rows are worked on in blocks, so that a block's entries are still in the first cache (sparse) or

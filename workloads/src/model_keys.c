@@ -16,6 +16,7 @@ typedef struct marked_word {
 } marked_word;
 
 struct tti_keys {
+    uint32_t users;
     size_t entries_max;
     int key_bits;
     marked_word *words;   // bitmap: [features / 64 + 1], all clear between calls
@@ -31,6 +32,7 @@ tti_keys_alloc(uint32_t features, size_t entries_max, tti_keys **out)
     tti_keys *self = tt_mem_zalloc(1, sizeof *self);
     if (self == NULL)
         return TT_NOMEM;
+    self->users = 1;
     self->entries_max = entries_max;
     while (self->key_bits < 32 && features >> self->key_bits != 0)
         self->key_bits++;
@@ -53,10 +55,17 @@ tti_keys_alloc(uint32_t features, size_t entries_max, tti_keys **out)
     return TT_OK;
 }
 
+tti_keys *
+tti_keys_share(tti_keys *self)
+{
+    self->users++;
+    return self;
+}
+
 void
 tti_keys_free(tti_keys *self)
 {
-    if (self == NULL)
+    if (self == NULL || --self->users > 0)
         return;
     tt_mem_free(self->words);
     tt_mem_free(self->summary);

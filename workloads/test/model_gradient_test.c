@@ -486,6 +486,67 @@ batches_fit_their_model(void **state)
 }
 
 static void
+expect_equal_batches(const tt_model *model, const tt_batch *a, const tt_batch *b)
+{
+    float params[PARAMS_MAX], gradients[2][PARAMS_MAX] = {{0}};
+    uint32_t counts[2];
+    const uint32_t *keys[] = {tt_batch_keys(a, &counts[0]), tt_batch_keys(b, &counts[1])};
+    const tt_batch *batches[] = {a, b};
+    assert_int_equal(counts[0], counts[1]);
+    if (keys[0] != NULL)
+        assert_memory_equal(keys[0], keys[1], counts[0] * sizeof *keys[0]);
+    for (size_t i = 0; i < PARAMS_MAX; i++)
+        params[i] = (float)sin((double)i);
+    for (int i = 0; i < 2; i++) {
+        tt_model_scratch *scratch;
+        assert_int_equal(tt_model_scratch_alloc(model, 9, &scratch), TT_OK);
+        (void)tt_model_loss_gradient(model, tt_vec_best(), batches[i], 0, tt_batch_rows(a), 1,
+                                     params, gradients[i], scratch);
+        tt_model_scratch_free(scratch);
+    }
+    assert_memory_equal(gradients[0], gradients[1], sizeof gradients[0]);
+}
+
+// Batches beside each other share memory, and nothing of what they are filled with.
+static void
+batches_beside_each_other_are_batches(void **state)
+{
+    TT_UNUSED(state);
+    tt_rng rng;
+    tt_rng_init(&rng, 50, TT_RNG_TEST, 0);
+    static model_case c;
+    for (size_t l = 0; l < TT_COUNT_OF(layouts); l++) {
+        model_case_make(&c, &rng, layouts[l].layout, 3, layouts[l].ones);
+        const tt_model_config config = {
+            .kind = "softmax_regression", .l2 = 0.5, .pull = layouts[l].pull};
+        uint32_t rows[2][9];
+        tt_model *model;
+        tt_batch *alone[2], *together[2];
+        assert_int_equal(tt_model_open(&config, &c.data, &model, NULL), TT_OK);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(tt_batch_alloc(model, &c.data, 9, &alone[i]), TT_OK);
+        assert_int_equal(tt_batch_alloc(model, &c.data, 9, &together[0]), TT_OK);
+        assert_int_equal(tt_batch_alloc_beside(together[0], &together[1]), TT_OK);
+        for (int i = 0; i < 2; i++)
+            for (uint32_t r = 0; r < 9; r++)
+                rows[i][r] = (uint32_t)tt_rng_below(&rng, CASE_ROWS);
+        for (int i = 0; i < 2; i++)
+            tt_batch_fill(alone[i], rows[i], 9);
+        for (int i = 0; i < 2; i++)
+            tt_batch_fill(together[i], rows[i], 9);
+        for (int i = 0; i < 2; i++)
+            expect_equal_batches(model, alone[i], together[i]);
+        tt_batch_free(together[0]);
+        tt_batch_fill(together[1], rows[0], 9);
+        expect_equal_batches(model, alone[0], together[1]);
+        tt_batch_free(together[1]);
+        for (int i = 0; i < 2; i++)
+            tt_batch_free(alone[i]);
+        tt_model_close(model);
+    }
+}
+
+static void
 memory_may_be_short(void **state)
 {
     TT_UNUSED(state);
@@ -498,18 +559,21 @@ memory_may_be_short(void **state)
             .kind = "softmax_regression", .l2 = 0.5, .pull = layouts[l].pull};
         for (uint64_t n = 1;; n++) {
             tt_model *model = NULL;
-            tt_batch *batch = NULL;
+            tt_batch *batch = NULL, *beside = NULL;
             tt_model_scratch *scratch = NULL;
             tt_mem_fail_nth(n);
             tt_status status = tt_model_open(&config, &c.data, &model, NULL);
             if (status == TT_OK)
                 status = tt_batch_alloc(model, &c.data, 9, &batch);
             if (status == TT_OK)
+                status = tt_batch_alloc_beside(batch, &beside);
+            if (status == TT_OK)
                 status = tt_model_scratch_alloc(model, 9, &scratch);
             const int waiting = tt_mem_fail_pending();
             tt_mem_fail_nth(0);
             tt_model_scratch_free(scratch);
-            tt_batch_free(batch);
+            tt_batch_free(batch); // before the one beside it
+            tt_batch_free(beside);
             tt_model_close(model);
             if (waiting) {
                 assert_int_equal(status, TT_OK);
@@ -534,6 +598,7 @@ main(void)
         cmocka_unit_test(auto_pull_looks_at_the_table),
         cmocka_unit_test(errors_say_what_to_do),
         cmocka_unit_test(batches_fit_their_model),
+        cmocka_unit_test(batches_beside_each_other_are_batches),
         cmocka_unit_test(memory_may_be_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

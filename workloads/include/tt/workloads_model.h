@@ -64,6 +64,9 @@ TT_NODISCARD tt_status tt_batch_alloc(const tt_model *model,
                                       const tt_dataset *data,
                                       uint32_t max_rows,
                                       tt_batch **out);
+// One more like `beside`, which may be freed before it. They share what filling needs (keyed: two
+// bits and more a feature): none of them may be filled, allocated or freed while another one is.
+TT_NODISCARD tt_status tt_batch_alloc_beside(const tt_batch *beside, tt_batch **out);
 void tt_batch_free(tt_batch *batch);
 // Makes the batch consist of rows[0 .. count) of its data, count <= max_rows; a row may appear more
 // than once. Copies `rows`; never allocates. Keyed: computes the keys and the index of each nonzero
