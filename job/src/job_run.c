@@ -331,7 +331,8 @@ train(training_call call)
 {
     if (call.job->spec.engine != TTI_ENGINE_SIMULATED)
         return train_here(&call);
-    TT_TRY(tti_simulate(call.job, train_as_called, &call, call.err));
+    call.result->simulated = 1;
+    TT_TRY(tti_simulate(call.job, train_as_called, &call, &call.result->simulation, call.err));
     return call.status;
 }
 
@@ -456,9 +457,20 @@ reconfigurations_json(const tt_job_result *result)
 }
 
 static json_t *
+simulation_json(const tt_job_simulation *s)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "events",
+                     (json_int_t)s->events, "switches", (json_int_t)s->switches, "fibers",
+                     (json_int_t)s->fibers, "dropped", (json_int_t)s->dropped, "duplicated",
+                     (json_int_t)s->duplicated, "delayed", (json_int_t)s->delayed, "crashes",
+                     (json_int_t)s->crashes, "wall_seconds", number(s->wall_seconds),
+                     "virtual_seconds", number(s->virtual_seconds));
+}
+
+static json_t *
 counters_json(const tt_job_result *result)
 {
-    return json_pack(
+    json_t *counters = json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:o, s:I, s:I, s:I, s:o}", "frames",
         (json_int_t)result->frames, "bytes", (json_int_t)result->bytes, "chunks",
         (json_int_t)result->chunks, "sleeps", (json_int_t)result->sleeps, "pushes",
@@ -469,6 +481,9 @@ counters_json(const tt_job_result *result)
         number(result->iteration_median_s), "partitions_moved",
         (json_int_t)result->partitions_moved, "deaths", (json_int_t)result->deaths, "returns",
         (json_int_t)result->returns, "reconfigurations", reconfigurations_json(result));
+    if (counters != NULL && result->simulated)
+        (void)json_object_set_new(counters, "simulation", simulation_json(&result->simulation));
+    return counters;
 }
 
 // null without validation rows.

@@ -73,14 +73,43 @@ open_simulation(tt_job *job, FILE *trace, tt_error *err)
     return status;
 }
 
+static tt_status
+run_simulation(const tt_job *job,
+               void (*body)(void *argument),
+               void *argument,
+               tt_job_simulation *counters,
+               tt_error *err)
+{
+    tt_sim_counters sim;
+    tt_clock clock = tt_clock_monotonic(), simulated = tt_sim_clock(job->sim);
+    uint64_t begin_ns = tt_clock_now(&clock);
+    tt_status status = tt_sim_run(job->sim, body, argument, err);
+    tt_sim_counters_read(job->sim, &sim);
+    *counters =
+        (tt_job_simulation){.events = sim.events,
+                            .switches = sim.switches,
+                            .fibers = sim.fibers,
+                            .dropped = sim.dropped,
+                            .duplicated = sim.duplicated,
+                            .delayed = sim.delayed,
+                            .crashes = sim.crashes,
+                            .wall_seconds = 1e-9 * (double)(tt_clock_now(&clock) - begin_ns),
+                            .virtual_seconds = 1e-9 * (double)tt_clock_now(&simulated)};
+    return status;
+}
+
 tt_status
-tti_simulate(tt_job *job, void (*body)(void *argument), void *argument, tt_error *err)
+tti_simulate(tt_job *job,
+             void (*body)(void *argument),
+             void *argument,
+             tt_job_simulation *counters,
+             tt_error *err)
 {
     FILE *trace;
     TT_TRY(open_trace(job, &trace, err));
     tt_status status = open_simulation(job, trace, err);
     if (status == TT_OK)
-        status = tt_sim_run(job->sim, body, argument, err);
+        status = run_simulation(job, body, argument, counters, err);
     tt_sim_close(job->sim);
     job->sim = NULL;
     if (trace != NULL && fclose(trace) != 0 && status == TT_OK)

@@ -5,11 +5,12 @@
 
 #include "runtime.h"
 
-// Runs body(argument), which trains the job, on virtual time. errors TT_NOMEM; TT_PEER the
-// simulation stands still
+// Runs body(argument), which trains the job, on virtual time, and says what that took. errors
+// TT_NOMEM; TT_PEER the simulation stands still
 TT_NODISCARD tt_status tti_simulate(tt_job *job,
                                     void (*body)(void *argument),
                                     void *argument,
+                                    tt_job_simulation *counters,
                                     tt_error *err);
 TT_NODISCARD tt_status tti_simulated_mesh(tti_runtime *rt, tt_error *err);
 // A network of its own for heartbeats, whose messages cost nothing and reach the master through

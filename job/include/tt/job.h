@@ -65,6 +65,14 @@ typedef struct tt_job_reconfigurations {
 
 enum { TT_JOB_RECONFIGURATIONS_MAX = 16 };
 
+// What simulating took, with the engine of that name; zeros elsewhere.
+typedef struct tt_job_simulation {
+    uint64_t events, switches, fibers;     // acted upon; turns given; turn takers started
+    uint64_t dropped, duplicated, delayed; // messages, by faults
+    uint64_t crashes;                      // of hosts
+    double wall_seconds, virtual_seconds;
+} tt_job_simulation;
+
 typedef struct tt_job_result {
     char run_id[160];
     char run_dir[512];
@@ -99,6 +107,8 @@ typedef struct tt_job_result {
     uint64_t partitions_moved;
     tt_job_reconfigurations reconfigurations[TT_JOB_RECONFIGURATIONS_MAX];
     uint32_t reconfiguration_kinds;
+    int simulated;
+    tt_job_simulation simulation;
 } tt_job_result;
 
 // Trains. A first SIGINT (tt_job_interrupt) finishes the iteration, saves and reports. Fills
