@@ -1,8 +1,7 @@
-// A heap of four children a node: half as deep as a binary one, and the children it compares lie
-// beside each other.
+// A binary heap.
 #include "heap.h"
 
-enum { CHILDREN = 4, COUNT_FIRST = 8 };
+enum { COUNT_FIRST = 8 };
 
 static int
 before(const tti_item *a, const tti_item *b)
@@ -26,21 +25,11 @@ tti_heap_put(tti_heap *heap, const tti_item *item)
     if (heap->count == heap->capacity)
         grow(heap);
     size_t place = heap->count++;
-    while (place > 0 && before(item, &heap->items[(place - 1) / CHILDREN])) {
-        heap->items[place] = heap->items[(place - 1) / CHILDREN];
-        place = (place - 1) / CHILDREN;
+    while (place > 0 && before(item, &heap->items[(place - 1) / 2])) {
+        heap->items[place] = heap->items[(place - 1) / 2];
+        place = (place - 1) / 2;
     }
     heap->items[place] = *item;
-}
-
-static size_t
-least_child(const tti_heap *heap, size_t place)
-{
-    size_t least = CHILDREN * place + 1, end = TT_MIN(least + CHILDREN, heap->count);
-    for (size_t child = least + 1; child < end; child++)
-        if (before(&heap->items[child], &heap->items[least]))
-            least = child;
-    return least;
 }
 
 void
@@ -50,8 +39,10 @@ tti_heap_take(tti_heap *heap, tti_item *out)
     *out = heap->items[0];
     const tti_item *last = &heap->items[--heap->count];
     size_t place = 0;
-    while (CHILDREN * place + 1 < heap->count) { // down to where `last` belongs
-        size_t child = least_child(heap, place);
+    while (2 * place + 1 < heap->count) { // down to where `last` belongs
+        size_t child = 2 * place + 1;
+        if (child + 1 < heap->count && before(&heap->items[child + 1], &heap->items[child]))
+            child++;
         if (!before(&heap->items[child], last))
             break;
         heap->items[place] = heap->items[child];
