@@ -18,6 +18,7 @@
 #define TTI_TSAN 1
 #endif
 #ifdef TTI_ASAN
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 #ifdef TTI_TSAN
@@ -140,6 +141,10 @@ tti_fiber_close(tti_fiber_stack *stack)
         return;
 #ifdef TTI_TSAN
     __tsan_destroy_fiber(stack->thread);
+#endif
+#ifdef TTI_ASAN
+    // One that was killed never left its functions: their marks would stay on whoever comes here.
+    __asan_unpoison_memory_region(stack->bottom, stack->bytes);
 #endif
     (void)munmap((uint8_t *)stack->bottom - page, stack->bytes + page);
     *stack = (tti_fiber_stack){0};
