@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Shows that the swarm bites: plants bugs in a copy of the sources, one at a time, and runs seeds until one fails.
+"""Shows that simulations bite: plants bugs in a copy of the sources, one at a time, and runs seeds until one fails.
 
     mutations.py [--seeds N] [--only NAME] [SOURCES]
 
-Each bug is what one rule of the protocol (ps/README.md) or of retrying and consistency forbids, planted together with
+Seeds are those of ps/test/relocation_schedule_test.c, then of the swarm; between them a worker crashes at every fifth
+message (tests/sim/boundaries.c). Each bug is what one rule of the protocol (ps/README.md) or of retrying and consistency forbids, planted together with
 the removal of whatever else would hide it. The copy is made and built in a temporary directory; SOURCES are not
 touched. Exit status 1 when a bug survives N seeds (2000), or no longer fits the sources.
 """
@@ -16,17 +17,16 @@ import tempfile
 import time
 
 MOVES, REQUESTS, CLIENT, ROUNDS = "ps/src/moves.c", "ps/src/requests.c", "ps/src/client.c", "ps/src/rounds.c"
-WORKER, NODE = "job/src/worker.c", "job/src/node.c"
+SERVER, WORKER, NODE = "ps/src/server.c", "job/src/worker.c", "job/src/node.c"
 
 # name: what it is, [(file, text, instead)]
 BUGS = {
     "push_after_seal": ("a sealed partition goes on applying pushes", [
-        (REQUESTS, "    case TTI_SERVING:\n        apply_here(", "    case TTI_SERVING:\n    case TTI_SEALED:\n        apply_here("),
-        (REQUESTS, "    case TTI_SEALED:\n    case TTI_ABSENT:\n    case TTI_RETIRED:\n        tti_server_answer_moved(server, slot, frame);\n        break;\n    }\n}\n",
-         "    case TTI_ABSENT:\n    case TTI_RETIRED:\n        tti_server_answer_moved(server, slot, frame);\n        break;\n    }\n}\n"),
+        (REQUESTS, "            answer_sealed(server, slot, frame);\n        else\n            tti_server_answer_moved(server, slot, frame);\n",
+         "            answer_sealed(server, slot, frame);\n        else\n            apply_here(server, slot, frame, payload);\n"),
     ]),
     "records_stay": ("sequence records do not travel in the sealed header", [
-        (MOVES, "    memcpy(slot->sequence, seal.sequence, sizeof slot->sequence);\n", ""),
+        (MOVES, "            memcpy(&slot->sequence[n], records + n * sizeof(uint64_t), sizeof(uint64_t));\n", ""),
     ]),
     "steps_stay": ("the optimiser's step count does not travel in the sealed header", [
         (MOVES, "    slot->partition->steps = seal.steps;\n", ""),
@@ -56,8 +56,8 @@ BUGS = {
          "    if (slot->state != TTI_ARRIVING || !slot->arrival.header_in)\n"),
     ]),
     "applied_twice": ("a push that was applied is applied again when it is asked again", [
-        (REQUESTS, "    if (frame->sequence <= slot->sequence[frame->sender]) {\n        count(&server->counters.duplicates, 1);\n        tti_server_ack(server, slot, frame);\n        return;\n    }\n    if (server->table->consistency == TT_PS_BSP && frame->clock > slot->round)",
-         "    if (server->table->consistency == TT_PS_BSP && frame->clock > slot->round)"),
+        (REQUESTS, "    if (frame->sequence <= slot->sequence[frame->sender] || is_in(server, slot, frame)) {\n",
+         "    if (is_in(server, slot, frame)) {\n"),
     ]),
     "never_again": ("nobody sends again what had no answer", [
         (CLIENT, "        if (request->state != REQUEST_SENT || client->now_ns - request->sent_ns < retry_ns)\n", "        if (retry_ns > 0)\n"),
@@ -72,12 +72,47 @@ BUGS = {
         ("ps/src/server.c", "        if (slot->round < view->effective_round)\n", "        if (slot->round + 1 < view->effective_round)\n"),
     ]),
     "batches_kept": ("a worker keeps slices it prepared when they are dealt out anew", [
-        (NODE, "            tti_worker_rewind(node, newest->view->effective_round);\n", "            ;\n"),
+        (NODE, "    else if (node->working)\n        tti_worker_rewind(node, view->effective_round);\n", ""),
     ]),
     "rows_forgotten": ("a worker that becomes a server forgets the rows it had taken", [
-        (WORKER, "        leave_to_others(node);\n", "        tt_ledger_release(node->rt->ledger, node->index);\n"),
+        (WORKER, "        tti_worker_rewind(node, 0);\n    else\n        leave_to_others(node);\n",
+         "        tti_worker_rewind(node, 0);\n    else\n        tt_ledger_release(node->rt->ledger, node->index);\n"),
+    ]),
+    "dead_is_heard": ("what a dead process still sends counts", [
+        (SERVER, "    if (frame->attempt < server->attempts[frame->sender])\n", "    if (frame->attempt > UINT32_MAX - 1)\n"),
+    ]),
+    "records_of_the_dead": ("a new process's pushes are judged by what its predecessor sent", [
+        (SERVER, "            slot->sequence[n] = tti_sequence_base(slot->restored_at);\n            slot->clock[n] = 0;\n", ""),
+    ]),
+    "numbers_go_on": ("pushes to a restored partition are not numbered anew", [
+        (CLIENT, "    route->sequence = tti_sequence_base(restored_at);\n", ""),
+    ]),
+    "the_dead_are_asked": ("a worker that adopts a generation asks a dead server for what it gave away", [
+        (CLIENT, "first || route->drains || is_gone(view, view->previous[p]);", "first || route->drains;"),
+    ]),
+    "rows_of_the_dead": ("what a dead worker had taken and not trained is forgotten", [
+        ("job/src/membership.c", "            tti_worker_bury(&rt->nodes[n]);\n", "            ;\n"),
+    ]),
+    "clock_untold": ("nobody tells a restored partition his clock", [
+        (NODE, "    node->clock_unknown |= node->working && died && consistency == TT_PS_SSP;\n", ""),
+    ]),
+    "rest_of_before": ("a worker that rests counts as resting although it has to go back first", [
+        ("job/src/membership.c", "    tti_runtime_call_to_rest(rt); // who rests may have to go back first\n", ""),
+    ]),
+    "slice_twice": ("a slice that is in counts again", [
+        (REQUESTS, "    if (server->table->consistency != TT_PS_BSP)\n        return 0;\n    return frame->clock < slot->round ||",
+         "    if (server->table->consistency != TT_PS_BSP || frame->clock < UINT32_MAX)\n        return 0;\n    return frame->clock < slot->round ||"),
+    ]),
+    "past_is_now": ("who does a dead worker's slice again gets the parameters of now", [
+        (REQUESTS, "    tti_past_restore(past, slot->partition, rows, out.count, values);\n", ""),
+    ]),
+    "slices_of_the_dead": ("nobody goes back for a dead worker's slices", [
+        (WORKER, "    node->round = view->redo_from;\n", "    node->round = next;\n"),
     ]),
 }
+
+
+PROGRAMS = ("relocation_schedule_test", "boundaries", "swarm")
 
 
 def command(arguments, **options):
@@ -93,23 +128,32 @@ def copy_of(sources, target):
 
 
 def build(tree):
-    done = command(["cmake", "--build", os.path.join(tree, "build"), "--target", "swarm", "-j2"])
+    done = command(["cmake", "--build", os.path.join(tree, "build"), "-j2", "--target", *PROGRAMS])
     if done.returncode != 0:
         sys.exit(f"it does not build:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
 
 
+def verdict(arguments, what, timeout=600, **environment):
+    """How a program fails, or None."""
+    try:
+        done = command(arguments, timeout=timeout, env={**os.environ, **environment})
+    except subprocess.TimeoutExpired:
+        return f"{what}: no end"
+    if done.returncode == 0:
+        return None
+    lines = [line for line in (done.stdout + done.stderr).splitlines()
+             if any(word in line for word in (" fails: ", "ERROR: ", " is a bug in ", "crash, from"))]
+    return f"{what}: {lines[0].strip()[:160] if lines else f'exit status {done.returncode}'}"
+
+
 def first_failure(tree, seeds, chunk=50):
-    """The chunk of seeds in which one fails, and how; None when all pass."""
-    swarm = os.path.join(tree, "build", "test-bin", "swarm")
+    """Where and how it fails first; None when all pass."""
+    schedules, boundaries, swarm = (os.path.join(tree, "build", "test-bin", name) for name in PROGRAMS)
+    found = verdict([schedules], f"schedules 1..{seeds}", TT_SEEDS=str(seeds)) or verdict([boundaries, "5"], "boundaries")
     for first in range(1, seeds + 1, chunk):
-        try:
-            done = command([swarm, str(first), str(min(chunk, seeds + 1 - first))], timeout=600)
-        except subprocess.TimeoutExpired:
-            return f"seeds {first}..{first + chunk - 1}: no end"
-        if done.returncode != 0:
-            lines = [line for line in done.stdout.splitlines() if " fails: " in line]
-            return lines[0] if lines else f"seeds {first}..{first + chunk - 1}: exit status {done.returncode}"
-    return None
+        found = found or verdict([swarm, str(first), str(min(chunk, seeds + 1 - first))],
+                                 f"swarm {first}..{first + chunk - 1}")
+    return found
 
 
 def plant(tree, changes):
