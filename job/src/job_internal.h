@@ -20,7 +20,8 @@ enum { TTI_FORMAT_LIBSVM, TTI_FORMAT_IDX, TTI_FORMAT_CLICKLOG, TTI_FORMAT_CSV };
 // Of engine simulated: hosts, the network between them, and what the code costs there, in seconds
 // on a host of speed 1 (docs/simulation.md).
 typedef struct tti_simulation_spec {
-    int64_t hosts; // 0: one a node
+    int64_t hosts;           // 0: one a node
+    int64_t evaluate_pushes; // 0: never
     double cores, speed, stragglers, straggler_speed, jitter;
     int64_t rate; // bytes a second
     double latency, local_latency, network_jitter, oversubscription;

@@ -184,6 +184,9 @@ check_cluster(tt_job *job)
     if (spec->engine == TTI_ENGINE_SIMULATED && spec->driver == TTI_DRIVER_IN_PLACE)
         tt_config_complain_key(job->config, "cluster.driver", "set cluster.driver: messages",
                                "simulated hosts have no memory in common");
+    if (spec->engine != TTI_ENGINE_SIMULATED)
+        refuse(job, "simulation.evaluate_pushes", "is for simulated hosts, whose clock can wait",
+               "take the line out, or set cluster.engine: simulated");
     if (spec->consistency == TT_PS_BSP && spec->batch_size < spec->slices)
         tt_config_complain_key(job->config, "optimizer.batch_size",
                                "raise batch_size or lower bsp_slices",

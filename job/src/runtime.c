@@ -591,6 +591,16 @@ every_row(const tti_runtime *rt)
     return rows;
 }
 
+void
+tti_runtime_peek_model(const tti_runtime *rt, float *out)
+{
+    memset(out, 0, (size_t)rt->job->table.rows * rt->job->table.width * sizeof *out);
+    for (int sealed = 1; sealed >= 0; sealed--)
+        for (uint32_t n = 0; n < rt->node_count; n++)
+            if (rt->nodes[n].server != NULL && !rt->newest->view->is_gone[n])
+                tt_ps_server_read(rt->nodes[n].server, sealed, out);
+}
+
 tt_status
 tti_runtime_deserted(tt_error *err)
 {

@@ -151,8 +151,17 @@ typedef struct tti_slice_count {
     uint64_t counted;
 } tti_slice_count;
 
+// Looks at the job beside its clock (simulated hosts only): called by the worker whose push makes
+// the iterations reach the next multiple of `every`, in the simulation's one thread.
+typedef struct tti_watch {
+    uint64_t every; // 0: nobody looks
+    void (*look)(void *self, uint64_t iterations);
+    void *self;
+} tti_watch;
+
 typedef struct tti_runtime {
     const tt_job *job;
+    tti_watch watch;
     tt_clock clock;
     uint32_t node_count;
     tt_mesh *mesh;      // messages; its last end is the master's
@@ -250,6 +259,8 @@ void tti_runtime_bytes(const tti_runtime *rt, uint64_t *carried, uint64_t *drain
 tt_status tti_runtime_read_model(tti_runtime *rt, float *out, tt_error *err);
 // The error that says so.
 tt_status tti_runtime_deserted(tt_error *err);
+// The same out of the servers' memory, without a message; simulated hosts only.
+void tti_runtime_peek_model(const tti_runtime *rt, float *out);
 
 // runtime_state.c: everything but the nodes' threads, as bytes. Data position, rows taken and not
 // trained, parameters with optimiser state.

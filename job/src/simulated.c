@@ -271,3 +271,14 @@ tti_simulated_prepare(const tti_node *node, const tt_batch *batch)
     if (job->sim != NULL)
         tt_sim_owe(job->sim, job->spec.simulation.prepare * (double)tt_batch_nonzeros(batch));
 }
+
+void
+tti_simulated_applied(const tti_node *node, uint64_t before, uint32_t count)
+{
+    const tti_watch *watch = &node->rt->watch;
+    const tt_job *job = node->rt->job;
+    uint64_t unit = job->table.consistency == TT_PS_BSP ? (uint64_t)job->spec.slices : 1;
+    uint64_t from = before / unit, to = (before + count) / unit;
+    if (watch->every > 0 && from / watch->every != to / watch->every)
+        watch->look(watch->self, to);
+}

@@ -26,6 +26,9 @@ void tti_simulated_enter(const tti_node *node);
 void tti_simulated_adopted(const tti_node *node);
 // The gradient of this task was computed. [node]
 void tti_simulated_gradient(tti_node *node, const tti_compute_task *task);
+// Its push, which took the job from `before` iterations (BSP: slices) to `count` more, is applied
+// and measured. [node]
+void tti_simulated_applied(const tti_node *node, uint64_t before, uint32_t count);
 // A batch was prepared. [node]
 void tti_simulated_prepare(const tti_node *node, const tt_batch *batch);
 

@@ -194,6 +194,7 @@ tti_training_open(tti_training *tr,
     if (tr->drained == NULL || tr->model == NULL || tr->good_model == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for a copy of the model");
     TT_TRY(tti_training_open_validation(tr, err));
+    TT_TRY(tti_training_open_watch(tr, err));
     TT_TRY(open_estimator(tr, err));
     if (job->script_count == 0 || !tuned)
         TT_TRY(tti_training_open_tuner(tr, err));
@@ -205,6 +206,7 @@ tti_training_open(tti_training *tr,
                             sizeof tr->setting_text);
     TT_TRY(open_runtime(tr, resume, err));
     tti_training_join_members(tr);
+    tti_training_join_watch(tr);
     return TT_OK;
 }
 
@@ -321,6 +323,7 @@ tti_training_close(tti_training *tr)
 {
     tti_training_close_checkpoints(tr);
     tti_runtime_close(tr->rt);
+    tti_training_close_watch(tr);
     tt_tuner_close(tr->tuner);
     tt_estimator_close(tr->estimator);
     tt_knob_set_close(tr->checker);

@@ -18,6 +18,21 @@ typedef struct tti_round_tally {
     uint64_t done_ns;
 } tti_round_tally;
 
+// Full evaluations beside the job's clock (training_watch.c), on simulated hosts. Of its own: what
+// estimator and tuner see is as without it.
+typedef struct tti_lookout {
+    int on;
+    float *model, *held_model; // [table floats] as last looked at; as it first held the target
+    tt_store_progress *rows;   // not yet recorded
+    size_t row_count, row_capacity;
+    int holding, reached; // at the last look; at two in a row
+    tt_model_metrics held;
+    double held_s;
+    uint64_t held_iteration;
+    tt_status status;
+    tt_error err;
+} tti_lookout;
+
 typedef struct tti_training {
     const tt_job *job;
     const tt_job_run_options *options;
@@ -74,6 +89,8 @@ typedef struct tti_training {
     tt_model_metrics metrics;
     double regulariser; // objective - loss at the last evaluation
     int evaluated;
+
+    tti_lookout lookout;
 
     // validation
     tti_early_stopping early;
@@ -192,6 +209,13 @@ TT_NODISCARD tt_status tti_training_check_validation(tti_training *tr, tt_error 
 TT_NODISCARD tt_status tti_training_choose_model(tti_training *tr, int keep, tt_error *err);
 // The metrics of the model that is saved.
 const tt_model_metrics *tti_training_saved_validation(const tti_training *tr);
+// training_watch.c
+TT_NODISCARD tt_status tti_training_open_watch(tti_training *tr, tt_error *err);
+// Of the runtime just opened.
+void tti_training_join_watch(tti_training *tr);
+// Records what was seen; ends the training when the target was held at two looks in a row.
+TT_NODISCARD tt_status tti_training_follow_watch(tti_training *tr, tt_error *err);
+void tti_training_close_watch(tti_training *tr);
 // progress.c
 void tti_training_progress(tti_training *tr);
 void tti_training_progress_clear(tti_training *tr);

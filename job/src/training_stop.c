@@ -105,6 +105,8 @@ check_target(tti_training *tr, tt_error *err)
 {
     const tti_spec *spec = &tr->job->spec;
     double target = isfinite(spec->stop_objective) ? spec->stop_objective : spec->stop_loss;
+    if (tr->lookout.on) // which decides
+        return TT_OK;
     if (!isfinite(target) || tr->transition.active || tti_training_now(tr) < tr->next_evaluation_s)
         return TT_OK;
     tt_est_remaining remaining;
@@ -144,6 +146,9 @@ tti_training_snapshot(tti_training *tr)
         return;
     if (tti_runtime_read_model(tr->rt, tr->model, NULL) == TT_OK)
         (void)keep_if_good(tr, tr->last_loss);
+    // Without evaluations of its own the master knows it from the copies it takes.
+    if (tr->lookout.on && isfinite(tr->job->spec.stop_objective))
+        tr->regulariser = tt_model_regulariser(tr->job->model, tr->model);
     double spent = tti_training_now(tr) - now;
     tr->snapshot_gap_s = TT_MAX(TT_MIN(2 * tr->snapshot_gap_s, 4.0), 100 * spent);
     tr->next_snapshot_s = now + tr->snapshot_gap_s;
@@ -187,6 +192,7 @@ tt_status
 tti_training_check_stop(tti_training *tr, tt_error *err)
 {
     const tti_spec *spec = &tr->job->spec;
+    TT_TRY(tti_training_follow_watch(tr, err));
     check_divergence(tr);
     if (!tr->finished && tti_interrupted)
         tti_training_finish(tr, TT_JOB_INTERRUPTED, "interrupted");
@@ -216,6 +222,7 @@ fall_back_to_best(tti_training *tr)
 tt_status
 tti_training_conclude(tti_training *tr, tt_error *err)
 {
+    TT_TRY(tti_training_follow_watch(tr, err));
     if (tr->outcome == TT_JOB_FAILED) {
         fall_back_to_best(tr);
         return tr->evaluated ? TT_OK : tti_training_evaluate(tr, err);

@@ -307,6 +307,7 @@ measure(tti_node *node, uint32_t slot, const tti_compute_task *task, uint64_t ap
     }
     tt_store_relaxed(&node->iterations, node->iterations + micro);
     (void)tt_add_relaxed(&rt->examples_trained, counts ? rows : 0);
+    tti_simulated_applied(node, sequence, counts ? micro : 0);
     if (node->client == NULL)
         return;
     uint64_t waited = tt_ps_client_take_longest_wait(node->client);

@@ -402,6 +402,41 @@ tt_ps_server_held(const tt_ps_server *server)
     return held;
 }
 
+static void
+read_row(const tti_partition *partition, uint32_t row, float *out)
+{
+    const tt_ps_table *table = partition->table;
+    uint64_t at = table->kind == TT_PS_DENSE ? partition->first + row : tti_row_key(partition, row);
+    if (at < table->rows)
+        tti_partition_gather_saved(partition, &row, 1, out + at * table->width);
+}
+
+static void
+read_slot(const tti_slot *slot, float *out)
+{
+    const tti_partition *partition = slot->partition;
+    const uint8_t *present = slot->state == TTI_ARRIVING ? slot->arrival.present : NULL;
+    if (present == NULL && partition->table->kind == TT_PS_DENSE) {
+        tti_partition_gather_saved(partition, NULL, partition->rows,
+                                   out + partition->first * partition->width);
+        return;
+    }
+    for (uint32_t row = 0; row < partition->rows; row++)
+        if (present == NULL || present[row])
+            read_row(partition, row, out);
+}
+
+void
+tt_ps_server_read(const tt_ps_server *server, int sealed, float *out)
+{
+    for (uint32_t p = 0; p < server->table->partition_count; p++) {
+        const tti_slot *slot = &server->slots[p];
+        int serves = slot->state == TTI_SERVING || slot->state == TTI_ARRIVING;
+        if (slot->partition != NULL && (sealed ? slot->state == TTI_SEALED : serves))
+            read_slot(slot, out);
+    }
+}
+
 void
 tt_ps_server_counters_read(const tt_ps_server *server, tt_ps_server_counters *out)
 {

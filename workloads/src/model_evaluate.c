@@ -19,8 +19,9 @@ typedef struct evaluation {
     const float *params;              // the caller's, for the bias
     uint16_t class_of[256];           // class in data -> class of the model
     chunk_sums *chunks;               // [chunk_count], each written by the thread that took it
-    float *score;                     // binary: [row_count]
+    float *score;                     // binary and ranked: [row_count]
     uint8_t *positive;                // binary: [row_count]
+    int unranked;                     // 1: without score and positive, for the AUC
     float *padded;                    // weights when the data have more features than the model
     uint64_t chunk_count, next_chunk; // next_chunk: taken by tt_add_relaxed
 } evaluation;
@@ -162,7 +163,7 @@ alloc_plan(evaluation *plan)
     plan->chunks = tt_mem_zalloc(plan->chunk_count, sizeof *plan->chunks);
     if (plan->chunks == NULL)
         return TT_NOMEM;
-    if (plan->model->kind->binary) {
+    if (plan->model->kind->binary && !plan->unranked) {
         plan->score = tt_mem_zalloc(rows, sizeof *plan->score);
         plan->positive = tt_mem_zalloc(rows, sizeof *plan->positive);
         if (plan->score == NULL || plan->positive == NULL)
@@ -220,6 +221,13 @@ run_evaluators(evaluator *evaluators, size_t count, tt_error *err)
     return status;
 }
 
+double
+tt_model_regulariser(const tt_model *model, const float *params)
+{
+    const size_t weights = (size_t)model->features * model->width;
+    return model->l2 > 0 ? model->l2 / 2 * tt_vec_best()->sum_squares(params, weights) : 0;
+}
+
 static tt_status
 sum_up(const evaluation *plan, tt_model_metrics *out)
 {
@@ -260,6 +268,22 @@ evaluate(evaluation *plan, int threads, tt_model_metrics *out, tt_error *err)
     return status == TT_OK ? sum_up(plan, out) : status;
 }
 
+static tt_status
+evaluate_plan(evaluation *plan, int threads, tt_model_metrics *out, tt_error *err)
+{
+    *out = (tt_model_metrics){0};
+    TT_TRY(check_shape(plan, err));
+    TT_TRY(match_classes(plan, err));
+    tt_status status = evaluate(plan, threads, out, err);
+    if (status == TT_NOMEM)
+        (void)tt_error_set(err, TT_NOMEM, "evaluation", NULL, "no memory for the evaluation");
+    tt_mem_free(plan->chunks);
+    tt_mem_free(plan->score);
+    tt_mem_free(plan->positive);
+    tt_mem_free(plan->padded);
+    return status;
+}
+
 tt_status
 tt_model_evaluate(const tt_model *model,
                   const tt_dataset *data,
@@ -268,16 +292,18 @@ tt_model_evaluate(const tt_model *model,
                   tt_model_metrics *out,
                   tt_error *err)
 {
-    *out = (tt_model_metrics){0};
     evaluation plan = {.model = model, .ops = tt_vec_best(), .data = data, .params = params};
-    TT_TRY(check_shape(&plan, err));
-    TT_TRY(match_classes(&plan, err));
-    tt_status status = evaluate(&plan, threads, out, err);
-    if (status == TT_NOMEM)
-        (void)tt_error_set(err, TT_NOMEM, "evaluation", NULL, "no memory for the evaluation");
-    tt_mem_free(plan.chunks);
-    tt_mem_free(plan.score);
-    tt_mem_free(plan.positive);
-    tt_mem_free(plan.padded);
-    return status;
+    return evaluate_plan(&plan, threads, out, err);
+}
+
+tt_status
+tt_model_evaluate_loss(const tt_model *model,
+                       const tt_dataset *data,
+                       const float *params,
+                       tt_model_metrics *out,
+                       tt_error *err)
+{
+    evaluation plan = {
+        .model = model, .ops = tt_vec_best(), .data = data, .params = params, .unranked = 1};
+    return evaluate_plan(&plan, 1, out, err);
 }

@@ -209,6 +209,11 @@ void tt_ps_server_tick(tt_ps_server *server);
 uint32_t tt_ps_server_moving(tt_ps_server *server);
 uint32_t tt_ps_server_held(const tt_ps_server *server);
 void tt_ps_server_counters_read(const tt_ps_server *server, tt_ps_server_counters *out);
+// Copies what is here of the model that would be saved into out[rows][width], the whole table; the
+// rest of it stays as it is. A partition on its way has rows in two places: all servers are asked
+// for what they have sealed (sealed 1), and then for what they serve (sealed 0), which is newer.
+// thread   [any], while no server runs: where they take turns, as on simulated hosts
+void tt_ps_server_read(const tt_ps_server *server, int sealed, float *out);
 void tt_ps_server_close(tt_ps_server *server);
 
 // ---- worker client core -----------------------------------------------------------------------

@@ -145,5 +145,14 @@ TT_NODISCARD tt_status tt_model_evaluate(const tt_model *model,
                                          int threads,
                                          tt_model_metrics *out,
                                          tt_error *err);
+// The same without the area under the curve (NaN), for which all rows must be sorted, by the
+// calling thread alone.
+TT_NODISCARD tt_status tt_model_evaluate_loss(const tt_model *model,
+                                              const tt_dataset *data,
+                                              const float *params,
+                                              tt_model_metrics *out,
+                                              tt_error *err);
+// l2/2 |w|^2 without the bias: objective less loss.
+double tt_model_regulariser(const tt_model *model, const float *params);
 
 #endif
