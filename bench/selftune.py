@@ -57,9 +57,9 @@ BARS = {  # ratio: (bound, whether it bounds from above)
 
 # ---- settings --------------------------------------------------------------------------------------------------------
 
-def search_space(sets):
+def search_space(sets, config=CONFIG):
     """[(knob, list of its values or (low, high, scale))] of the knobs the job leaves free."""
-    job, refused = runs.plan(CONFIG, sets)
+    job, refused = runs.plan(config, sets)
     if job is None:
         sys.exit(refused)
     kinds, space, wide = runs.knob_kinds(), [], {}
@@ -77,14 +77,14 @@ def search_space(sets):
             space.append((knob["id"], (low, high, knob["scale"], kind["kind"])))
             if knob["scale"] == "log2" and 1 <= low and 3 * low < high:
                 wide[knob["id"]] = 3 * low
-    powers = powers_of_two(wide, sets)
+    powers = powers_of_two(wide, sets, config)
     return [(knob, [int(values[0]) << i for i in range(int(math.log2(values[1] / values[0])) + 1)])
             if knob in powers else (knob, values) for knob, values in space]
 
 
-def powers_of_two(tripled, sets):
+def powers_of_two(tripled, sets, config):
     """Those of the knobs {id: three times its least value} that take powers of two only: three times a value is none."""
-    _, refused = runs.plan(CONFIG, {**sets, **runs.setting_keys(tripled)})
+    _, refused = runs.plan(config, {**sets, **runs.setting_keys(tripled)})
     return {knob for knob in tripled if re.search(rf"\b{knob} must be a power of two", refused)}
 
 

@@ -37,8 +37,9 @@ def keep_program(copy):
 
 
 def arguments_of(config, sets):
-    """config: path of the job file; sets: {key: value} for --set, None values are left out."""
-    arguments = [config]
+    """config: path of the job file, or several, each laid over those before it; sets: {key: value} for --set, None values
+    are left out."""
+    arguments = [config] if isinstance(config, str) else list(config)
     for key, value in sets.items():
         if value is not None:
             arguments += ["--set", f"{key}={value}"]

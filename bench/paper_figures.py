@@ -1,0 +1,87 @@
+"""Figures of bench/run paper: what the runs of a cell say, as numbers, and printed. Used by paper.py."""
+import json
+import random
+
+import paper_protocol as protocol
+import trimtab_runs as runs
+from trimtab_runs import say
+
+RESAMPLES = 10000
+
+
+def bootstrap(values):
+    """The 95 % percentile interval of the median, from resampled values."""
+    if len(values) < 2:
+        return values[0], values[0]
+    rng = random.Random(len(values))
+    medians = sorted(runs.quartiles(rng.choices(values, k=len(values)))[1] for _ in range(RESAMPLES))
+    return medians[int(0.025 * RESAMPLES)], medians[int(0.975 * RESAMPLES) - 1]
+
+
+class Figures:
+    """A cell's figures; `ratios` is {name: (values by seed)}."""
+
+    def __init__(self, bench):
+        self.bench, self.cell, self.rows = bench, bench.cell, bench.ledger.rows
+        self.seeds = list(bench.fresh_seeds())
+        self.best_index = bench.best()
+        self.cap = bench.cap()
+        first = bench.first_pass()
+        self.fixed = [time for time, _ in first]
+        self.capped = sum(capped for _, capped in first)
+        self.average = sum(self.fixed) / len(self.fixed)
+        self.worst = max(self.fixed)
+        self.selection_default = self.rows[f"default:{protocol.SELECTION_SEEDS[0]}"]["seconds"]
+        keys = {"default": "default:{}", "best": f"fixed:{self.best_index}:{{}}", "tuned": "tuned:{}", "paper": "paper:{}"}
+        self.keys = {kind: [key.format(seed) for seed in self.seeds] for kind, key in keys.items()}
+        clipped = {kind: [bench.clipped(key) for key in names] for kind, names in self.keys.items()}
+        self.times = {kind: [time for time, _ in values] for kind, values in clipped.items()}
+        self.cut = {kind: sum(capped for _, capped in values) for kind, values in clipped.items()}
+        self.ratios = self.make_ratios()
+
+    def make_ratios(self):
+        t = self.times
+        # Average and Worst are of the first selection seed; the default links that seed to the others.
+        link = [time / self.selection_default for time in t["default"]]
+        ratios = {f"{a}/{b}": [x / y for x, y in zip(t[a], t[b])]
+                  for a, b in (("tuned", "best"), ("paper", "best"), ("tuned", "default"), ("paper", "default"),
+                               ("paper", "tuned"), ("best", "default"))}
+        for name, value in (("average", self.average), ("worst", self.worst)):
+            for kind in ("tuned", "paper", "best"):
+                ratios[f"{name}/{kind}"] = [value * scale / time for scale, time in zip(link, t[kind])]
+        for kind in ("tuned", "paper"):
+            ratios[f"{kind} reconfiguring"] = [self.rows[key]["reconfigure_seconds"] / self.rows[key]["train_seconds"]
+                                               for key in self.keys[kind]]
+        return ratios
+
+    def per_iteration(self, kind):
+        """(median iterations, median seconds per iteration) of the runs of one kind: the paper's Table III."""
+        rows = [self.rows[key] for key in self.keys[kind]]
+        counts = [row["iterations"] for row in rows]
+        each = [(row["seconds"] or row["train_seconds"]) / row["iterations"] for row in rows]
+        return runs.quartiles(counts)[1], runs.quartiles(each)[1]
+
+    def show(self):
+        params = {"cell": self.cell.name, "settings": len(self.fixed), "target": self.cell.target}
+        seeds = f"{self.seeds[0]}-{self.seeds[-1]}"
+        table = [f"\n{self.cell.name}: virtual seconds to the objective {self.cell.target}, {len(self.fixed)} settings, "
+                 f"{len(self.seeds)} fresh seeds",
+                 f"  fixed settings: worst {self.worst:.2f}, average {self.average:.2f} s; {self.capped} of them capped at "
+                 f"{self.cap:.2f} s (20 x the fastest)"]
+        runs.print_line("paper", "fixed", params, 1, self.fixed, "s", mean=self.average, capped=self.capped, cap=self.cap)
+        for kind in ("best", "default", "tuned", "paper"):
+            count, each = self.per_iteration(kind)
+            values = self.times[kind]
+            runs.print_line("paper", kind, params, seeds, values, "s", capped=self.cut[kind], iterations=count,
+                            seconds_per_iteration=each)
+            low, middle, high = runs.quartiles(values)
+            table.append(f"  {kind:8} median {middle:8.2f} s  p25 {low:8.2f}  p75 {high:8.2f}   {count:8.0f} iterations of "
+                         f"{1e3 * each:.3f} ms" + (f"   {self.cut[kind]} capped" if self.cut[kind] else ""))
+        for name, values in self.ratios.items():
+            low, high = bootstrap(values)
+            runs.print_line("paper", name, params, seeds, values, "ratio", bootstrap_low=low, bootstrap_high=high)
+            p25, middle, p75 = runs.quartiles(values)
+            table.append(f"  {name:20} {middle:8.3f}  p25 {p25:8.3f}  p75 {p75:8.3f}   bootstrap {low:.3f} .. {high:.3f}")
+        for kind in ("best", "default", "tuned", "paper"):
+            table.append(f"  setting of {kind:8} {json.dumps(self.rows[self.keys[kind][0]]['setting'])}")
+        say("\n".join(table))

@@ -1,0 +1,178 @@
+"""The protocol of bench/run paper for one cell: which runs there are, and doing them, two at a time. Used by paper.py."""
+import concurrent.futures
+import math
+import os
+import random
+import shutil
+import sqlite3
+import tempfile
+import threading
+
+import paper_cells as cells
+import selftune  # settings drawn from a search space; the ledger of runs that are done
+import trimtab_runs as runs
+from trimtab_runs import say
+
+SELECTION_SEEDS = (1, 2, 3)  # all settings on the first; the top on the others, too
+FRESH_SEED = 101             # the first of those on which what is compared is timed
+TOP = 10
+CAP = 20.0                   # times Best's time, as it is known from the first selection seed
+CURVE_POINTS = 60
+UNTUNED = {"tuner.enabled": "off"}
+TUNED = {"tuner.enabled": "on", "tuner.compare": "off"}
+PAPER = {**TUNED, "tuner.model": "paper", "tuner.estimator": "paper"}
+
+
+def first_held(rows, target):
+    """The row (time_s, iteration, objective) of the first of two in a row that hold the target, or None."""
+    for row, after in zip(rows, rows[1:]):
+        if row[2] <= target and after[2] <= target:
+            return row
+    return None
+
+
+def thinned(rows):
+    if len(rows) <= CURVE_POINTS:
+        return rows
+    step = (len(rows) - 1) / (CURVE_POINTS - 1)
+    return [rows[round(i * step)] for i in range(CURVE_POINTS)]
+
+
+def read_store(path, target):
+    """What the run store knows beyond the run's JSON."""
+    with sqlite3.connect(path) as store:
+        rows = store.execute("SELECT time_s, iteration, objective FROM progress WHERE objective IS NOT NULL "
+                             "ORDER BY time_s, iteration").fetchall()
+        costs = store.execute("SELECT kind, method, lost_s, duration_s FROM reconfiguration ORDER BY ordinal").fetchall()
+        tried = store.execute("SELECT count(DISTINCT setting) FROM \"window\"").fetchone()[0]
+    held = first_held(rows, target)
+    if held is not None:
+        rows = [row for row in rows if row[0] <= held[0]]
+    return held, thinned([[round(t, 5), i, round(loss, 6)] for t, i, loss in rows]), costs, tried
+
+
+class Bench:
+    """One cell: its job files, its settings, the runs that are done."""
+
+    def __init__(self, cell, data, options, ledger):
+        self.cell, self.options, self.ledger = cell, options, ledger
+        self.scratch = tempfile.mkdtemp(prefix="trimtab-paper-")
+        self.files = cells.write_job(cell, data, self.scratch)
+        self.lock = threading.Lock()
+        rng = random.Random(selftune.DRAW_SEED)
+        space = selftune.search_space({}, self.files)
+        self.settings = [selftune.draw(space, rng) for _ in range(options.settings)]
+
+    def close(self):
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    # ---- one run -------------------------------------------------------------------------------------------------------
+
+    def once(self, key, kind, seed, sets, cap=None, setting=None):
+        """Runs the job unless the ledger has it. A run that did not arrive within `cap` seconds has none (null)."""
+        if key in self.ledger.rows:
+            return
+        sets = {"seed": seed, **sets, **runs.setting_keys(setting or {})}
+        if cap is not None:
+            sets["stop.max_time"] = f"{cap:.6f}s"
+        directory = tempfile.mkdtemp(dir=self.scratch)
+        result = runs.run(self.files, sets, directory, timeout=3600)
+        held, curve, costs, tried = read_store(os.path.join(result["run_dir"], "run.db"), self.cell.target)
+        shutil.rmtree(directory)
+        reached = held is not None and (cap is None or held[0] <= cap)
+        row = {"key": key, "kind": kind, "seed": seed, "cap": cap, "seconds": held[0] if reached else None,
+               "iterations": held[1] if reached else result["iterations"], "tried": tried, "curve": curve,
+               "costs": costs if kind in ("tuned", "paper") else None}
+        for name in ("status", "stop_reason", "train_seconds", "wall_seconds", "generations", "reconfigure_seconds",
+                     "explore_seconds", "setting"):
+            row[name] = result.get(name)
+        row["merged"] = result["setting"].get("push_aggregation", 1)
+        row["staleness"] = result["counters"]["staleness_mean"]
+        with self.lock:
+            self.ledger.add(row)
+            what = (f"{row['seconds']:8.2f} s, {row['iterations']:7d} iterations" if reached
+                    else f"not reached in {row['train_seconds']:.1f} s ({row['status']})")
+            say(f"[{self.cell.name} {len(self.ledger.rows)}] {key:16} {what}, wall {row['wall_seconds']:.1f} s")
+
+    def together(self, tasks):
+        """Does the tasks, options.jobs at a time, in their order."""
+        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
+            futures = [pool.submit(task) for task in tasks]
+            try:
+                for future in concurrent.futures.as_completed(futures):
+                    future.result()
+            except BaseException:
+                for future in futures:
+                    future.cancel()
+                raise
+
+    # ---- fixed settings ------------------------------------------------------------------------------------------------
+
+    def fixed(self, index, seed):
+        self.once(f"fixed:{index}:{seed}", "fixed", seed, UNTUNED, self.cap(), self.settings[index])
+
+    def default(self, seed):
+        self.once(f"default:{seed}", "default", seed, UNTUNED, self.limit())
+
+    def limit(self):
+        return self.options.limit
+
+    def fastest(self):
+        """The least time on the first selection seed, of those that are done."""
+        times = [row["seconds"] for row in list(self.ledger.rows.values())
+                 if row["kind"] in ("fixed", "default") and row["seed"] == SELECTION_SEEDS[0] and row["seconds"] is not None]
+        return min(times, default=math.inf)
+
+    def cap(self):
+        """What is known of the cap: it only falls while settings are tried, so that no run is cut off too soon."""
+        cap = CAP * self.fastest()
+        limit = self.limit()
+        if limit is not None:
+            cap = min(cap, limit)
+        return cap if math.isfinite(cap) else None
+
+    def clipped(self, key):
+        """(time, whether it was capped) of a run; a capped one counts as the cap."""
+        cap = self.cap()
+        seconds = self.ledger.rows[key]["seconds"]
+        if seconds is None or seconds > cap:
+            return cap, True
+        return seconds, False
+
+    def first_pass(self):
+        return [self.clipped(f"fixed:{i}:{SELECTION_SEEDS[0]}") for i in range(len(self.settings))]
+
+    def top(self):
+        """The fastest settings of the first pass that arrived, the fastest first."""
+        times = sorted((time, i) for i, (time, capped) in enumerate(self.first_pass()) if not capped)
+        return [i for _, i in times[:min(TOP, len(times))]]
+
+    def best(self):
+        """The setting with the least mean over the selection seeds."""
+        def mean(index):
+            return sum(self.clipped(f"fixed:{index}:{seed}")[0] for seed in SELECTION_SEEDS)
+        return min(self.top(), key=mean)
+
+    # ---- the whole of it -----------------------------------------------------------------------------------------------
+
+    def fresh_seeds(self):
+        return range(FRESH_SEED, FRESH_SEED + self.options.seeds)
+
+    def select(self):
+        self.default(SELECTION_SEEDS[0])
+        if self.ledger.rows[f"default:{SELECTION_SEEDS[0]}"]["seconds"] is None:
+            raise runs.RunFailed(f"{self.cell.name}: the default setting does not reach {self.cell.target}")
+        self.together([lambda i=i: self.fixed(i, SELECTION_SEEDS[0]) for i in range(len(self.settings))])
+        self.together([lambda i=i, s=s: self.fixed(i, s) for s in SELECTION_SEEDS[1:] for i in self.top()])
+
+    def compare(self):
+        best, tasks = self.best(), []
+        for seed in self.fresh_seeds():
+            tasks += [lambda s=seed: self.default(s), lambda s=seed: self.fixed(best, s),
+                      lambda s=seed: self.once(f"tuned:{s}", "tuned", s, TUNED, self.cap()),
+                      lambda s=seed: self.once(f"paper:{s}", "paper", s, PAPER, self.cap())]
+        self.together(tasks)
+
+    def run(self):
+        self.select()
+        self.compare()
