@@ -30,7 +30,7 @@ typedef struct tti_simulation_spec {
     double message, chunk, byte, helper, serial;
     double pause, wake, signal;
     const tt_config_node *faults;
-    const char *trace;
+    const char *trace, *samples;
 } tti_simulation_spec;
 
 typedef struct tti_spec {

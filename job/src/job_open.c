@@ -187,6 +187,9 @@ check_cluster(tt_job *job)
     if (spec->engine != TTI_ENGINE_SIMULATED)
         refuse(job, "simulation.evaluate_pushes", "is for simulated hosts, whose clock can wait",
                "take the line out, or set cluster.engine: simulated");
+    if (spec->engine != TTI_ENGINE_SIMULATED)
+        refuse(job, "simulation.samples", "is for simulated hosts",
+               "take the line out, or set cluster.engine: simulated");
     if (spec->consistency == TT_PS_BSP && spec->batch_size < spec->slices)
         tt_config_complain_key(job->config, "optimizer.batch_size",
                                "raise batch_size or lower bsp_slices",

@@ -25,6 +25,7 @@ typedef struct tti_lookout {
     float *model, *held_model; // [table floats] as last looked at; as it first held the target
     tt_store_progress *rows;   // not yet recorded
     size_t row_count, row_capacity;
+    FILE *samples;        // NULL: not asked for
     int holding, reached; // at the last look; at two in a row
     tt_model_metrics held;
     double held_s;
@@ -213,6 +214,8 @@ const tt_model_metrics *tti_training_saved_validation(const tti_training *tr);
 TT_NODISCARD tt_status tti_training_open_watch(tti_training *tr, tt_error *err);
 // Of the runtime just opened.
 void tti_training_join_watch(tti_training *tr);
+// One line of simulation.samples.
+void tti_training_write_sample(tti_training *tr, const tt_est_sample *sample, double staleness);
 // Records what was seen; ends the training when the target was held at two looks in a row.
 TT_NODISCARD tt_status tti_training_follow_watch(tti_training *tr, tt_error *err);
 void tti_training_close_watch(tti_training *tr);

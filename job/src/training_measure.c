@@ -23,6 +23,8 @@ feed(tti_training *tr, const tti_record *record)
                             .time_s = time_s,
                             .cycle_s = (double)record->cycle_ns * 1e-9};
     tt_estimator_add(tr->estimator, &sample);
+    if (tr->lookout.samples != NULL)
+        tti_training_write_sample(tr, &sample, (double)record->staleness);
     tr->iterations++;
     tr->staleness_sum += (double)record->staleness;
     tr->last_push_s = time_s > tr->last_push_s ? time_s : tr->last_push_s;

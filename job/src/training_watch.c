@@ -4,6 +4,7 @@
 // looks in a row hold it, at the time of the first. What is seen is kept by the worker that looks,
 // and recorded by the master at its next turn.
 #include "training.h"
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -124,11 +125,34 @@ tti_training_join_watch(tti_training *tr)
     w->holding = 0; // it may have gone back to a checkpoint
 }
 
+static tt_status
+open_samples(tti_lookout *w, const char *path, tt_error *err)
+{
+    w->samples = fopen(path, "w");
+    if (w->samples == NULL)
+        return tt_error_set(err, TT_IO, path, "choose another file for simulation.samples",
+                            "cannot write the samples: %s", tt_errno_text(errno));
+    (void)fputs("# iteration generation worker examples loss time_s cycle_s staleness\n",
+                w->samples);
+    return TT_OK;
+}
+
+void
+tti_training_write_sample(tti_training *tr, const tt_est_sample *sample, double staleness)
+{
+    (void)fprintf(tr->lookout.samples, "%llu %llu %u %u %.9g %.9f %.9f %g\n",
+                  (unsigned long long)sample->sequence, (unsigned long long)sample->generation,
+                  sample->worker, sample->examples, sample->loss, sample->time_s, sample->cycle_s,
+                  staleness);
+}
+
 tt_status
 tti_training_open_watch(tti_training *tr, tt_error *err)
 {
     tti_lookout *w = &tr->lookout;
     const tt_job *job = tr->job;
+    if (job->sim != NULL && job->spec.simulation.samples != NULL)
+        TT_TRY(open_samples(w, job->spec.simulation.samples, err));
     w->on = job->sim != NULL && job->spec.simulation.evaluate_pushes > 0;
     if (!w->on)
         return TT_OK;
@@ -144,6 +168,9 @@ void
 tti_training_close_watch(tti_training *tr)
 {
     tti_lookout *w = &tr->lookout;
+    if (w->samples != NULL && fclose(w->samples) != 0)
+        tt_log(TT_LOG_WARN, "%s: the samples are not all written: %s",
+               tr->job->spec.simulation.samples, tt_errno_text(errno));
     tt_mem_free(w->model);
     tt_mem_free(w->held_model);
     tt_mem_free(w->rows);

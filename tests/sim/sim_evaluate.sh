@@ -55,6 +55,13 @@ for kind in consistency=asp consistency=ssp consistency=bsp 'model.table=sparse'
         ORDER BY rowid DESC LIMIT 1))) < 1e-12 FROM progress WHERE iteration = $last")" = '2 1' ]
 done
 
+# ---- what workers measured, line by line
+ends 0 "$trimtab" run job.yaml --json --runs sampled --set simulation.samples=samples.txt
+check 'the samples change the end' [ "$(number train_seconds out)" = "$(number train_seconds pair1.plain.json)" ]
+check 'a sample is missing' [ "$(grep -c '^[0-9]' samples.txt)" = "$(number iterations out)" ]
+ends 1 "$trimtab" run job.yaml --runs unwritten --set simulation.samples=nowhere/samples.txt
+check 'where they go is said' says 'nowhere/samples.txt: cannot write the samples' err
+
 # ---- the stop rule
 target=$(store pair1.seen 'SELECT round(loss, 4) FROM progress ORDER BY time_s LIMIT 1 OFFSET 10')
 ends 0 "$trimtab" run job.yaml --json --runs stopped --set simulation.evaluate_pushes=25 --set stop.loss="$target"
