@@ -29,6 +29,8 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import paper_cells as cells  # noqa: E402  (beside this file)
 import paper_figures  # noqa: E402
+import paper_moves  # noqa: E402
+import paper_rank  # noqa: E402
 import paper_protocol as protocol  # noqa: E402
 import selftune  # noqa: E402
 import trimtab_runs as runs  # noqa: E402
@@ -71,6 +73,8 @@ def run_cell(cell, options):
         bench.run()
         figures = paper_figures.Figures(bench)
         figures.show()
+        paper_moves.show(bench)
+        paper_rank.show(bench)
         return figures
     finally:
         bench.close()
@@ -91,6 +95,8 @@ def parse(arguments):
     options.seeds = options.seeds or (2 if options.quick else 3)
     options.settings = options.settings or (8 if options.quick else 100)
     options.limit = 20.0 if options.quick else None
+    options.repeats = 2 if options.quick else 10
+    options.level_step = 5 if options.quick else 1
     if options.seeds < 1 or options.settings < 1 or options.jobs < 1:
         parser.error("at least 1 seed, 1 setting and 1 job")
     return options

@@ -9,6 +9,8 @@ import tempfile
 import threading
 
 import paper_cells as cells
+import paper_moves
+import paper_rank
 import selftune  # settings drawn from a search space; the ledger of runs that are done
 import trimtab_runs as runs
 from trimtab_runs import say
@@ -38,17 +40,25 @@ def thinned(rows):
     return [rows[round(i * step)] for i in range(CURVE_POINTS)]
 
 
-def read_store(path, target):
+def first_at(rows, loss):
+    """When the objective was first at most `loss`, or None."""
+    return next((row[0] for row in rows if row[2] <= loss), None)
+
+
+def read_store(path, cell):
     """What the run store knows beyond the run's JSON."""
+    target = cell.target
     with sqlite3.connect(path) as store:
         rows = store.execute("SELECT time_s, iteration, objective FROM progress WHERE objective IS NOT NULL "
                              "ORDER BY time_s, iteration").fetchall()
         costs = store.execute("SELECT kind, method, lost_s, duration_s FROM reconfiguration ORDER BY ordinal").fetchall()
         tried = store.execute("SELECT count(DISTINCT setting) FROM \"window\"").fetchone()[0]
     held = first_held(rows, target)
+    levels = [0.0] + [first_at(rows, loss) for loss in cell.levels()[1:]]
     if held is not None:
         rows = [row for row in rows if row[0] <= held[0]]
-    return held, thinned([[round(t, 5), i, round(loss, 6)] for t, i, loss in rows]), costs, tried
+    return {"held": held, "curve": thinned([[round(t, 5), i, round(loss, 6)] for t, i, loss in rows]), "costs": costs,
+            "tried": tried, "levels": levels}
 
 
 class Bench:
@@ -77,12 +87,13 @@ class Bench:
             sets["stop.max_time"] = f"{cap:.6f}s"
         directory = tempfile.mkdtemp(dir=self.scratch)
         result = runs.run(self.files, sets, directory, timeout=3600)
-        held, curve, costs, tried = read_store(os.path.join(result["run_dir"], "run.db"), self.cell.target)
+        seen = read_store(os.path.join(result["run_dir"], "run.db"), self.cell)
+        held = seen["held"]
         shutil.rmtree(directory)
         reached = held is not None and (cap is None or held[0] <= cap)
         row = {"key": key, "kind": kind, "seed": seed, "cap": cap, "seconds": held[0] if reached else None,
-               "iterations": held[1] if reached else result["iterations"], "tried": tried, "curve": curve,
-               "costs": costs if kind in ("tuned", "paper") else None}
+               "iterations": held[1] if reached else result["iterations"], "tried": seen["tried"], "curve": seen["curve"],
+               "levels": seen["levels"], "costs": seen["costs"] if kind in ("tuned", "paper") else None}
         for name in ("status", "stop_reason", "train_seconds", "wall_seconds", "generations", "reconfigure_seconds",
                      "explore_seconds", "setting"):
             row[name] = result.get(name)
@@ -176,3 +187,5 @@ class Bench:
     def run(self):
         self.select()
         self.compare()
+        paper_moves.measure(self)
+        paper_rank.measure(self)

@@ -1,0 +1,187 @@
+"""How well estimators rank settings in a cell of bench/run paper (the paper's Table VI). Used by paper_protocol.py.
+
+At each of ten stages of the job, evenly spaced in the logarithm of the loss, a reference run in the default setting is
+stopped and saved; from there each of the fixed settings runs one window of 60 and one of 300 pushes (the first 60 of
+the same run). Each estimator names the setting with the least time left:
+  hwonly      seconds per iteration alone
+  paper k=..  seconds per iteration times the paper's iterations left, kappa 1, 2 and 10
+  default     seconds per iteration over the rate of the pooled estimator, which has seen the reference run until then and
+              all the windows
+What counts is that setting's true time from the stage's loss to the target, in its own run of the first pass (capped
+ones count as the cap): its place among all (rank, 1 is the best) and how many times the least it is (regret).
+"""
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+
+import paper_cells as cells
+import trimtab_runs as runs
+from trimtab_runs import say
+
+WINDOWS = (60, 300)  # pushes
+STRETCH = 1000       # of virtual time, for the estimator: paper_rank_bench.c
+PROGRAM = os.path.join(os.path.dirname(runs.PROGRAM), "paper_rank_bench")
+ESTIMATORS = ("default", "paper k=1", "paper k=2", "paper k=10", "hwonly")
+NODES = 36
+BARE = {"tuner.enabled": "off", "stop.objective": "null", "simulation.evaluate_pushes": "null"}
+
+
+def merged(setting):
+    return setting.get("push_aggregation", 1)
+
+
+def workers_of(setting):
+    return NODES - setting["servers"]
+
+
+def features(setting):
+    """What can change statistics, as the tuner encodes it."""
+    return [workers_of(setting) / NODES, (setting["servers"] - 1) / (NODES - 2), float(setting["bf16_transfer"] == "on"),
+            math.log2(merged(setting)) / 3]
+
+
+def read_samples(path):
+    """[(line for the program, loss)] in apply order."""
+    lines = []
+    with open(path, encoding="ascii") as file:
+        for line in file:
+            if not line.startswith("#"):
+                _, generation, worker, examples, loss, time_s, cycle_s, _ = line.split()
+                lines.append((f"{generation} {worker} {examples} {loss} {time_s} {cycle_s}", float(loss)))
+    return lines
+
+
+class Segment:
+    """A stage: where the reference run is saved, and what was seen until then."""
+
+    def __init__(self, bench, index, directory):
+        self.bench, self.directory, self.samples = bench, directory, []
+        cell = bench.cell
+        self.loss_before = cells.FIRST_LOSS[cell.workload]
+        self.run_dir, self.iterations = None, 0
+        stop = bench.ledger.rows["default:1"]["levels"][index]
+        if index == 0:
+            return
+        path = os.path.join(directory, "reference.txt")
+        result = runs.run(bench.files, {**BARE, "seed": 1, "stop.max_time": f"{stop:.6f}s", "checkpoint.keep": 1,
+                                        "checkpoint.every": 0, "simulation.samples": path}, directory)
+        self.run_dir, self.iterations = result["run_dir"], result["iterations"]
+        self.samples = read_samples(path)
+        self.loss_before = self.samples[-1][1]
+
+    def window(self, index):
+        """The samples of setting `index` from here, enough for the longest window."""
+        bench, setting = self.bench, self.bench.settings[index]
+        need = merged(setting) * (max(WINDOWS) + 2 * workers_of(setting))
+        epochs = (self.iterations + need) * cells.BATCH[bench.cell.data] / cells.ROWS[bench.cell.data]
+        path = os.path.join(self.directory, f"{index}.txt")
+        sets = {**BARE, **runs.setting_keys(setting), "stop.max_epochs": f"{epochs:.4f}", "stop.max_time": "null",
+                "checkpoint.keep": 0, "simulation.samples": path}
+        scratch = os.path.join(self.directory, f"run-{index}")
+        if self.run_dir is None:
+            os.mkdir(scratch)
+            runs.run(bench.files, {**sets, "seed": 1}, scratch)
+        else:
+            shutil.copytree(self.run_dir, scratch)
+            resume(scratch, sets)
+        shutil.rmtree(scratch)
+        return read_samples(path)
+
+
+def resume(run_dir, sets):
+    command = [runs.PROGRAM, "run", "--resume", run_dir, *runs.arguments_of([], sets), "-q"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False, env=runs.environment())
+    if done.returncode != 0:
+        raise runs.RunFailed(f"exit status {done.returncode}: {' '.join(command)}\n{done.stderr.strip()}")
+
+
+def ask(bench, segment, windows, pushes):
+    """{setting: [seconds per iteration, log rate, paper's iterations for each kappa]} of windows of so many pushes."""
+    default = {"servers": 9, "bf16_transfer": "off"}
+    head = features(default)
+    lines = [f"target {bench.cell.target!r} stretch {STRETCH}",
+             f"history {len(segment.samples)} {workers_of(default)} {len(head)} {' '.join(map(repr, head))}"]
+    lines += [line for line, _ in segment.samples]
+    for index, samples in windows.items():
+        setting = bench.settings[index]
+        kept = samples[:pushes * merged(setting)]
+        seen = features(setting)
+        lines.append(f"window {index} {workers_of(setting)} {segment.loss_before!r} {len(kept)} {len(seen)} "
+                     + " ".join(map(repr, seen)))
+        lines += [line for line, _ in kept]
+    done = subprocess.run([PROGRAM], input="\n".join(lines), capture_output=True, text=True, timeout=900, check=False)
+    if done.returncode != 0:
+        raise runs.RunFailed(f"{PROGRAM}: {done.stderr.strip()}")
+    return {words[0]: [float(word) for word in words[1:]] for words in map(str.split, done.stdout.splitlines())}
+
+
+def measure(bench):
+    for index in range(0, cells.LEVELS, bench.options.level_step):
+        if f"rank:{index}" in bench.ledger.rows or bench.ledger.rows["default:1"]["levels"][index] is None:
+            continue
+        directory = tempfile.mkdtemp(dir=bench.scratch)
+        segment, windows = Segment(bench, index, directory), {}
+
+        def one(i, segment=segment, windows=windows):
+            windows[i] = segment.window(i)
+
+        bench.together([lambda i=i: one(i) for i in range(len(bench.settings))])
+        answers = {str(n): ask(bench, segment, dict(sorted(windows.items())), n) for n in WINDOWS}
+        shutil.rmtree(directory)
+        bench.ledger.add({"key": f"rank:{index}", "kind": "rank", "seed": 1, "level": index, "answers": answers})
+        say(f"[{bench.cell.name}] stage {index / cells.LEVELS:.1f}: windows of {len(windows)} settings")
+
+
+# ---- ranks -----------------------------------------------------------------------------------------------------------
+
+def true_times(bench, level):
+    """Each setting's time from the stage's loss to the target, in its own run."""
+    times = []
+    for i in range(len(bench.settings)):
+        key = f"fixed:{i}:1"
+        total, capped = bench.clipped(key)
+        begin = bench.ledger.rows[key]["levels"][level]
+        times.append(bench.cap() if capped or begin is None else total - begin)
+    return times
+
+
+def score(estimator, answer):
+    seconds, log_rate, *paper = answer
+    if estimator == "hwonly":
+        value = seconds
+    elif estimator == "default":
+        value = math.log(seconds) - log_rate if seconds > 0 else math.nan
+    else:
+        value = seconds * paper[("paper k=1", "paper k=2", "paper k=10").index(estimator)]
+    return value if math.isfinite(value) else math.inf
+
+
+def ranks(bench):
+    """{(estimator, pushes): [(rank, regret) a stage]}."""
+    found = {}
+    for row in bench.ledger.rows.values():
+        if row["kind"] != "rank":
+            continue
+        times = true_times(bench, row["level"])
+        least = min(times)
+        for pushes, answers in row["answers"].items():
+            for estimator in ESTIMATORS:
+                choice = int(min(answers, key=lambda i: score(estimator, answers[i])))
+                rank = 1 + sum(time < times[choice] for time in times)
+                found.setdefault((estimator, int(pushes)), []).append((rank, times[choice] / least))
+    return found
+
+
+def show(bench):
+    table = [f"  what the estimators choose of {len(bench.settings)} settings:"]
+    for (estimator, pushes), values in sorted(ranks(bench).items(), key=lambda item: (item[0][1], ESTIMATORS.index(item[0][0]))):
+        mean_rank = statistics.fmean(rank for rank, _ in values)
+        regret = statistics.fmean(regret for _, regret in values)
+        runs.print_line("paper", f"rank {estimator} {pushes} pushes", {"cell": bench.cell.name}, 1,
+                        [rank for rank, _ in values], "rank", mean=mean_rank, regret=regret)
+        table.append(f"    {estimator:10} {pushes:3} pushes: average rank {mean_rank:6.2f}, mean regret {regret:6.3f}, "
+                     f"{len(values)} stages")
+    say("\n".join(table))

@@ -1,0 +1,164 @@
+// What the estimators say of windows that all begin at the same model: for bench/run paper, whose
+// paper_rank.py writes the input and ranks the answers. Standard input, words between blanks:
+//
+//   target T stretch S
+//   history N WORKERS FEATURES f... N lines "generation worker examples loss time_s cycle_s"
+//   window ID WORKERS LOSS_BEFORE N FEATURES f... N such lines          (any number of windows)
+//
+// The default estimator sees the history and then all windows, in their order, each as one of its
+// own. For each window one line on standard output: ID, seconds per iteration, log of the rate
+// relative to the pooled one, and the paper's iterations left with kappa 1, 2 and 10. Times are
+// stretched by S before the estimator sees them: it has no use for less than 50 ms of a window, as
+// on a real clock, while a virtual one is exact.
+#include "tt/estimator.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOSSES_MAX = 100000, WINDOWS_MAX = 10000 };
+
+typedef struct window {
+    char id[64];
+    double features[TT_EST_FEATURES_MAX], seconds, paper[3];
+    uint32_t feature_count;
+} window;
+
+static double losses[LOSSES_MAX];
+static window windows[WINDOWS_MAX];
+static uint64_t sequence; // of all samples fed
+
+static void
+die(const char *what)
+{
+    (void)fprintf(stderr, "paper_rank_bench: %s\n", what);
+    exit(2);
+}
+
+static double
+number(void)
+{
+    char word[64], *end;
+    if (scanf("%63s", word) != 1)
+        die("the input ends in the middle");
+    double value = strtod(word, &end);
+    if (end == word || *end != '\0')
+        die("there is a word where a number should be");
+    return value;
+}
+
+static uint32_t
+count_up_to(uint32_t most)
+{
+    double value = number();
+    if (!(value >= 0 && value <= most))
+        die("a count is out of range");
+    return (uint32_t)value;
+}
+
+static uint32_t
+read_features(double *features)
+{
+    uint32_t count = count_up_to(TT_EST_FEATURES_MAX);
+    for (uint32_t i = 0; i < count; i++)
+        features[i] = number();
+    return count;
+}
+
+static void
+feed(tt_estimator *est, uint32_t count, double stretch, uint64_t generation, double *first_s)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        (void)number(); // its generation: all are of the window's
+        uint32_t worker = count_up_to(UINT32_MAX - 1), examples = count_up_to(UINT32_MAX - 1);
+        tt_est_sample sample = {.generation = generation,
+                                .sequence = sequence++,
+                                .worker = worker,
+                                .examples = examples,
+                                .loss = number()};
+        sample.time_s = *first_s + stretch * number();
+        sample.cycle_s = stretch * number();
+        losses[i] = sample.loss;
+        tt_estimator_add(est, &sample);
+        if (i == count - 1)
+            *first_s = sample.time_s;
+    }
+}
+
+static double
+paper_iterations(
+    const tt_estimator *est, uint32_t count, double loss_before, double target, double kappa)
+{
+    tt_est_remaining left;
+    tt_est_paper fit;
+    tt_estimator_remaining(est, &left);
+    double pooled = isfinite(left.iterations_median) ? left.iterations_median : 1e9;
+    tt_est_paper_fit(losses, count, loss_before, target, kappa, 0, pooled, &fit);
+    return fit.iterations + count; // from the window's beginning
+}
+
+static void
+read_window(tt_estimator *est, double target, double stretch, uint32_t index, double *time_s)
+{
+    static const double kappas[] = {1, 2, 10};
+    window *w = &windows[index];
+    tt_est_window estimate;
+    if (scanf("%63s", w->id) != 1)
+        die("a window has no name");
+    uint32_t workers = count_up_to(100000);
+    double loss_before = number();
+    uint32_t count = count_up_to(LOSSES_MAX);
+    w->feature_count = read_features(w->features);
+    tt_estimator_begin(est, index + 1, index + 2, workers, w->features, w->feature_count);
+    feed(est, count, stretch, index + 2, time_s);
+    for (size_t k = 0; k < TT_COUNT_OF(kappas); k++)
+        w->paper[k] = paper_iterations(est, count, loss_before, target, kappas[k]);
+    tt_estimator_end(est, 1, &estimate);
+    w->seconds = estimate.seconds_per_iteration / stretch;
+}
+
+static void
+answer(const tt_estimator *est, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const window *w = &windows[i];
+        double mean, sd;
+        tt_estimator_log_rate(est, i + 1, w->features, w->feature_count, &mean, &sd);
+        (void)printf("%s %.9g %.9g %.9g %.9g %.9g\n", w->id, w->seconds, mean, w->paper[0],
+                     w->paper[1], w->paper[2]);
+    }
+}
+
+int
+main(void)
+{
+    char word[64];
+    double features[TT_EST_FEATURES_MAX], target, stretch, time_s = 0;
+    tt_estimator *est;
+    tt_error err = {0};
+    if (scanf("target %lf stretch %lf", &target, &stretch) != 2 || !(stretch > 0))
+        die("the input begins with: target T stretch S");
+    const tt_est_options options = {.target_loss = target};
+    if (tt_estimator_open(&options, &est, &err) != TT_OK)
+        die(err.what);
+    if (scanf("%63s", word) != 1 || strcmp(word, "history") != 0)
+        die("the history is missing");
+    uint32_t count = count_up_to(UINT32_MAX - 1), workers = count_up_to(100000), window_count = 0;
+    uint32_t feature_count = read_features(features);
+    // In windows of the usual size: 3 pushes a worker.
+    for (uint32_t size = TT_MAX(tt_est_full_window(workers), 1u); count > 0;) {
+        uint32_t piece = TT_MIN(TT_MIN(size, count), (uint32_t)LOSSES_MAX);
+        tt_est_window ignored;
+        tt_estimator_begin(est, 0, 1, workers, features, feature_count);
+        feed(est, piece, stretch, 1, &(double){0});
+        tt_estimator_end(est, 1, &ignored);
+        count -= piece;
+    }
+    while (scanf("%63s", word) == 1) {
+        if (strcmp(word, "window") != 0 || window_count == WINDOWS_MAX)
+            die("there is something else where a window should begin");
+        read_window(est, target, stretch, window_count++, &time_s);
+    }
+    answer(est, window_count);
+    tt_estimator_close(est);
+    return 0;
+}
