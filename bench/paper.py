@@ -15,6 +15,9 @@ are at most the target (every 25 iterations, off the clock, unseen by the tuner)
   paper      the same with the paper's tuner and estimator (tuner.model: paper, docs/paper-mode.md)
 Ratios are by seed: median, quartiles, and a bootstrap interval of the median. A capped run counts as the cap.
 
+What a reconfiguration costs on demand and by checkpoint and restart, and which settings estimators name after one window,
+is measured too: paper_moves.py, paper_rank.py. The report of all cells that are done is docs/experiments/paper.md.
+
 Every finished run is appended to bench/results/paper-CELL.jsonl; started again, the bench goes on where it stopped.
 Another program, job, cluster or space starts afresh. --quick: few settings, short runs: whether the bench works.
 """
@@ -31,6 +34,7 @@ import paper_cells as cells  # noqa: E402  (beside this file)
 import paper_figures  # noqa: E402
 import paper_moves  # noqa: E402
 import paper_rank  # noqa: E402
+import paper_report  # noqa: E402
 import paper_protocol as protocol  # noqa: E402
 import selftune  # noqa: E402
 import trimtab_runs as runs  # noqa: E402
@@ -75,6 +79,9 @@ def run_cell(cell, options):
         figures.show()
         paper_moves.show(bench)
         paper_rank.show(bench)
+        if not options.quick:
+            with open(paper_report.summary_path(RESULTS, cell), "w", encoding="utf-8") as file:
+                json.dump(figures.summary(), file)
         return figures
     finally:
         bench.close()
@@ -111,6 +118,9 @@ def main(arguments):
     try:
         for cell in chosen(options):
             run_cell(cell, options)
+        report = None if options.quick else paper_report.write(RESULTS)
+        if report is not None:
+            say("report: " + os.path.relpath(report, runs.ROOT))
     except runs.RunFailed as failure:
         say(f"bench/run paper: a run failed: {failure}")
         return 1

@@ -2,7 +2,9 @@
 import json
 import random
 
+import paper_moves
 import paper_protocol as protocol
+import paper_rank
 import trimtab_runs as runs
 from trimtab_runs import say
 
@@ -60,6 +62,22 @@ class Figures:
         counts = [row["iterations"] for row in rows]
         each = [(row["seconds"] or row["train_seconds"]) / row["iterations"] for row in rows]
         return runs.quartiles(counts)[1], runs.quartiles(each)[1]
+
+    def summary(self):
+        """All that the report needs, as JSON."""
+        near = min(range(len(self.fixed)), key=lambda i: abs(self.fixed[i] - self.average))
+        first = {kind: self.rows[keys[0]] for kind, keys in self.keys.items()}
+        curves = {kind: first[kind]["curve"] for kind in ("default", "paper", "tuned", "best")}
+        curves["average"] = self.rows[f"fixed:{near}:{protocol.SELECTION_SEEDS[0]}"]["curve"]
+        means, each = paper_moves.summary(self.bench)
+        ranks = paper_rank.ranks(self.bench)
+        return {"cell": self.cell.name, "step": self.cell.step, "target": self.cell.target, "settings": len(self.fixed),
+                "seeds": len(self.seeds), "cap": self.cap, "capped": self.capped, "average": self.average,
+                "worst": self.worst, "times": self.times, "cut": self.cut, "ratios": self.ratios, "curves": curves,
+                "iterations": {kind: self.per_iteration(kind) for kind in self.keys},
+                "chosen": {kind: first[kind]["setting"] for kind in ("best", "default", "tuned", "paper")},
+                "moves": means, "iteration_s": each, "stages": max((len(values) for values in ranks.values()), default=0),
+                "ranks": {f"{estimator}|{pushes}": values for (estimator, pushes), values in ranks.items()}}
 
     def show(self):
         params = {"cell": self.cell.name, "settings": len(self.fixed), "target": self.cell.target}

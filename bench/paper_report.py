@@ -1,0 +1,196 @@
+"""The report of bench/run paper: docs/experiments/paper.md and its pictures, from the summaries of the cells that are done
+(bench/results/paper-CELL.summary.json). Used by paper.py beside it."""
+import glob
+import json
+import os
+import statistics
+
+import paper_cells as cells
+import paper_figures
+import paper_svg
+import trimtab_runs as runs
+
+DIRECTORY = os.path.join(runs.ROOT, "docs", "experiments")
+KINDS = ("worst", "average", "default", "paper", "tuned", "best")
+# arXiv 1810.02935, LogR and SVM: its own tuned jobs, which are to be compared with `paper` here.
+PUBLISHED = {
+    "tuned / best": ("1.60", "1.29"), "average / tuned": ("1.53", "2.66"), "worst / tuned": ("6", "25"),
+    "average rank of the choice, of 100": ("3.3", "2.0"), "share of the job reconfiguring": ("21 %", "3 %"),
+    "checkpoint and restart / on demand": ("3.9", "6.5"),
+}
+
+
+def summary_path(results, cell):
+    return os.path.join(results, f"paper-{cell.name}.summary.json")
+
+
+def read_summaries(results):
+    """The summaries there are, in the order of the cells."""
+    order = {cell.name: i for i, cell in enumerate(cells.CELLS)}
+    found = []
+    for path in glob.glob(os.path.join(results, "paper-*.summary.json")):
+        with open(path, encoding="utf-8") as file:
+            summary = json.load(file)
+        if summary["cell"] in order:
+            found.append(summary)
+    return sorted(found, key=lambda summary: order[summary["cell"]])
+
+
+# ---- tables ----------------------------------------------------------------------------------------------------------
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows]) + "\n"
+
+
+def middle(values):
+    return runs.quartiles(values)[1]
+
+
+def spread(values, digits=2):
+    """Median, quartiles and the interval of the median, in one cell of a table."""
+    low, mid, high = runs.quartiles(values)
+    begin, end = paper_figures.bootstrap(values)
+    return f"**{mid:.{digits}f}** ({low:.{digits}f} .. {high:.{digits}f}; {begin:.{digits}f} .. {end:.{digits}f})"
+
+
+def percent(value):
+    return f"{100 * value:.1f} %"
+
+
+def restart_ratio(summary):
+    """Checkpoint and restart over on demand, of settings that move parameters; None when on demand costs nothing."""
+    costs = summary["moves"].get("model", {})
+    if "on_demand" not in costs or "checkpoint" not in costs or costs["on_demand"][0] <= 0:
+        return None
+    return costs["checkpoint"][0] / costs["on_demand"][0]
+
+
+def rank_of(summary, estimator, pushes):
+    values = summary["ranks"].get(f"{estimator}|{pushes}", [])
+    return (statistics.fmean(v[0] for v in values), statistics.fmean(v[1] for v in values)) if values else None
+
+
+def beside_the_paper(summaries):
+    rows = []
+    for name, key in (("tuned / best", "{}/best"), ("average / tuned", "average/{}"), ("worst / tuned", "worst/{}")):
+        ours = [f"{middle(s['ratios'][key.format('tuned')]):.2f}; {middle(s['ratios'][key.format('paper')]):.2f}"
+                for s in summaries]
+        rows.append([name, *PUBLISHED[name], *ours])
+    ranks = []
+    for s in summaries:
+        default, paper = rank_of(s, "default", 300), rank_of(s, "paper k=10", 300)
+        ranks.append(f"{default[0]:.1f}; {paper[0]:.1f}" if default and paper else "-")
+    rows.append(["average rank of the choice, of 100", *PUBLISHED["average rank of the choice, of 100"], *ranks])
+    rows.append(["share of the job reconfiguring", *PUBLISHED["share of the job reconfiguring"],
+                 *(f"{percent(middle(s['ratios']['tuned reconfiguring']))}; {percent(middle(s['ratios']['paper reconfiguring']))}"
+                   for s in summaries)])
+    ratios = [restart_ratio(s) for s in summaries]
+    rows.append(["checkpoint and restart / on demand", *PUBLISHED["checkpoint and restart / on demand"],
+                 *("no loss seen on demand" if ratio is None else f"{ratio:.1f}" for ratio in ratios)])
+    return table(["", "published, LogR", "published, SVM", *(s["cell"] for s in summaries)], rows)
+
+
+def times_of(summary):
+    rows = [["worst of the fixed", f"{summary['worst']:.2f}", "", "", ""],
+            ["average of the fixed", f"{summary['average']:.2f}", "", "", ""]]
+    for kind in ("default", "paper", "tuned", "best"):
+        count, each = summary["iterations"][kind]
+        rows.append([kind, f"{middle(summary['times'][kind]):.2f}", f"{count:.0f}", f"{1e3 * each:.3f}",
+                     summary["cut"][kind] or ""])
+    return table(["", "seconds (median)", "iterations", "ms an iteration", "capped"], rows)
+
+
+def moves_of(summary):
+    rows = []
+    for kind, methods in summary["moves"].items():
+        if len(methods) == 2:
+            rows.append([kind, *(f"{1e3 * methods[m][0]:.2f}" for m in ("on_demand", "checkpoint")),
+                         *(f"{methods[m][0] / summary['iteration_s']:.1f}" for m in ("on_demand", "checkpoint")),
+                         methods["on_demand"][2]])
+    return table(["what changes", "on demand, ms lost", "checkpoint, ms lost", "in iterations", "in iterations", "n"], rows)
+
+
+def ranks_of(summary):
+    rows = []
+    for estimator in ("default", "paper k=1", "paper k=2", "paper k=10", "hwonly"):
+        row = [estimator]
+        for pushes in (60, 300):
+            value = rank_of(summary, estimator, pushes)
+            row += [f"{value[0]:.1f}", f"{value[1]:.3f}"] if value else ["-", "-"]
+        rows.append(row)
+    return table(["estimator", "rank, 60 pushes", "regret", "rank, 300 pushes", "regret"], rows)
+
+
+def settings_of(summary):
+    names = sorted({knob for setting in summary["chosen"].values() for knob in setting} - {"kernel", "pinning"})
+    return table(["", *names], [[kind, *(setting.get(knob, "") for knob in names)]
+                                for kind, setting in summary["chosen"].items()])
+
+
+# ---- the page --------------------------------------------------------------------------------------------------------
+
+HEAD = """# The paper's experiments, on 36 simulated hosts
+
+Written by `bench/run paper` from its results; not edited by hand. The jobs, cluster and search space are `bench/paper_cells.py`,
+`bench/paper_cluster.yaml` and `bench/paper_space.yaml`, the protocol is at the head of `bench/paper.py`. Times are virtual: the
+first of two evaluations of the whole training objective in a row that hold the target, every 25 iterations, off the
+clock, by the same rule for all runs. A merged push counts as the iterations it stands for.
+
+*published* is "Towards Self-Tuning Parameter Servers" (arXiv 1810.02935) on its own hosts, data and system; `paper` is what its
+tuner and estimator, as its text describes them, do on ours ([paper-mode](../paper-mode.md)); `tuned` is the default tuner. In
+the columns of cells, the first figure is of `tuned`, the second of `paper`. Worst and average are of {settings} random settings, one
+run each, capped at 20 times the fastest; best is that of the ten fastest with the least mean of three runs, timed on fresh seeds
+like the others. Ratios are by seed: median (quartiles; 95 % bootstrap interval of the median), {seeds} seeds.
+
+"""
+
+
+def cell_page(summary):
+    name, ratios = summary["cell"], summary["ratios"]
+    rows = [[key, spread(values)] for key, values in ratios.items() if "reconfiguring" not in key]
+    return f"""## {name}
+
+Step {summary['step']:g}, target {summary['target']:g}; {summary['capped']} of {summary['settings']} fixed settings were capped at \
+{summary['cap']:.1f} s.
+
+![loss against time and iterations](paper-{name}.svg)
+
+{times_of(summary)}
+{table(["ratio by seed", "median (quartiles; interval)"], rows)}
+Settings: best, the default, and where the tuned jobs of the first seed ended.
+
+{settings_of(summary)}
+What one reconfiguration costs, mean training time lost. Files and new processes take no virtual time, so that restarts are
+cheaper here than on any real cluster.
+
+{moves_of(summary)}
+Which setting an estimator names after one window of so many pushes, from the same model, at {summary['stages']} stages of the job:
+its place among {summary['settings']} (1 is the best), and its time over the least.
+
+{ranks_of(summary)}"""
+
+
+def write(results):
+    """Writes page and pictures of what is there; returns the page's path, or None when there is nothing."""
+    summaries = read_summaries(results)
+    if not summaries:
+        return None
+    os.makedirs(DIRECTORY, exist_ok=True)
+    heights = {}
+    for s in summaries:
+        best = middle(s["times"]["best"])
+        heights[s["cell"]] = {"worst": s["worst"] / best, "average": s["average"] / best, "best": 1.0,
+                              **{kind: middle(s["times"][kind]) / best for kind in ("default", "paper", "tuned")}}
+        put(f"paper-{s['cell']}.svg", paper_svg.loss_curves(s["cell"], s["curves"], s["target"]))
+    put("paper-times.svg", paper_svg.bars("time to the target over best's", heights, KINDS, "time / best"))
+    page = HEAD.format(settings=summaries[0]["settings"], seeds=summaries[0]["seeds"])
+    page += "![time to the target, over the best fixed setting's](paper-times.svg)\n\n" + beside_the_paper(summaries)
+    page += "\n" + "\n".join(cell_page(s) for s in summaries)
+    put("paper.md", page)
+    return os.path.join(DIRECTORY, "paper.md")
+
+
+def put(name, words):
+    with open(os.path.join(DIRECTORY, name), "w", encoding="utf-8") as file:
+        file.write(words)
