@@ -55,6 +55,19 @@ for kind in consistency=asp consistency=ssp consistency=bsp 'model.table=sparse'
         ORDER BY rowid DESC LIMIT 1))) < 1e-12 FROM progress WHERE iteration = $last")" = '2 1' ]
 done
 
+# ---- while partitions are on their way
+moves='tuner.script=[{iteration: 40, servers: 3}, {iteration: 150, servers: 1}, {iteration: 300, servers: 2, method: drain}, {iteration: 450, move: 6}]'
+for kind in model.table=dense model.table=sparse; do
+    ends 0 "$trimtab" run job.yaml --json --runs transit.$kind --set tuner.enabled=null --set "$moves" --set $kind --set cluster.nodes=4 \
+        --set data.columns=1000000 --set model.pull=keyed --set optimizer.learning_rate=1 --set simulation.network.rate=20MB \
+        --set simulation.evaluate_pushes=1
+    check "$kind: nothing was on its way" [ "$(store transit.$kind 'SELECT count(*) FROM progress, reconfiguration
+        WHERE progress.time_s > start_s AND progress.time_s < start_s + duration_s')" -ge 5 ]
+    # Rows read at the wrong server, or not at all, would take the loss back by a tenth.
+    check "$kind: the loss leaps" [ "$(store transit.$kind 'SELECT max(abs(b.loss - a.loss)) < 0.01 FROM progress a, progress b
+        WHERE b.iteration = a.iteration + 1 AND a.iteration >= 40')" = 1 ]
+done
+
 # ---- what workers measured, line by line
 ends 0 "$trimtab" run job.yaml --json --runs sampled --set simulation.samples=samples.txt
 check 'the samples change the end' [ "$(number train_seconds out)" = "$(number train_seconds pair1.plain.json)" ]
