@@ -41,6 +41,7 @@ import trimtab_runs as runs  # noqa: E402
 from trimtab_runs import say  # noqa: E402
 
 RESULTS = os.path.join(runs.ROOT, "bench", "results")
+SETTINGS = 100  # with fewer, nothing goes into the report
 QUICK_TARGETS = {"a9a": 0.36, "clicklog": 0.55, "dna": 0.3}
 
 
@@ -79,7 +80,7 @@ def run_cell(cell, options):
         figures.show()
         paper_moves.show(bench)
         paper_rank.show(bench)
-        if not options.quick:
+        if options.settings >= SETTINGS:
             with open(paper_report.summary_path(RESULTS, cell), "w", encoding="utf-8") as file:
                 json.dump(figures.summary(), file)
         return figures
@@ -93,14 +94,14 @@ def parse(arguments):
     parser.add_argument("--data", choices=sorted({cell.data for cell in cells.CELLS}), help="only this data set")
     parser.add_argument("--variant", choices=("plain", "stale"), help="only this variant")
     parser.add_argument("--seeds", type=int, help="fresh seeds on which best, default, tuned and paper are timed (3)")
-    parser.add_argument("--settings", type=int, help="random fixed settings (100)")
+    parser.add_argument("--settings", type=int, help="random fixed settings (100; with fewer, no report)")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time (2)")
     parser.add_argument("--data-dir", default=os.path.join(runs.ROOT, "..", "shared", "data"),
                         help="where a9a.xz and dna.train.svm.xz are")
     parser.add_argument("--quick", action="store_true", help="one cell, few settings, short runs: a smoke test")
     options = parser.parse_args(arguments)
     options.seeds = options.seeds or (2 if options.quick else 3)
-    options.settings = options.settings or (8 if options.quick else 100)
+    options.settings = options.settings or (8 if options.quick else SETTINGS)
     options.limit = 20.0 if options.quick else None
     options.repeats = 2 if options.quick else 10
     options.level_step = 5 if options.quick else 1
@@ -118,7 +119,7 @@ def main(arguments):
     try:
         for cell in chosen(options):
             run_cell(cell, options)
-        report = None if options.quick else paper_report.write(RESULTS)
+        report = None if options.settings < SETTINGS else paper_report.write(RESULTS)
         if report is not None:
             say("report: " + os.path.relpath(report, runs.ROOT))
     except runs.RunFailed as failure:

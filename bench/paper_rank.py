@@ -4,12 +4,14 @@ At each of ten stages of the job, evenly spaced in the logarithm of the loss, a 
 stopped and saved; from there each of the fixed settings runs one window of 60 and one of 300 pushes (the first 60 of
 the same run). Each estimator names the setting with the least time left:
   hwonly      seconds per iteration alone
-  paper k=..  seconds per iteration times the paper's iterations left, kappa 1, 2 and 10
+  paper k=..  seconds per iteration times the paper's iterations left, kappa 1, 2 and 10; fitted to the first 60 or 300
+              iterations of the window, whether they were merged or not, for its answer is of the order of their number
   default     seconds per iteration over the rate of the pooled estimator, which has seen the reference run until then and
               all the windows
 What counts is that setting's true time from the stage's loss to the target, in its own run of the first pass (capped
 ones count as the cap): its place among all (rank, 1 is the best) and how many times the least it is (regret).
 """
+import hashlib
 import math
 import os
 import shutil
@@ -109,7 +111,7 @@ def ask(bench, segment, windows, pushes):
         setting = bench.settings[index]
         kept = samples[:pushes * merged(setting)]
         seen = features(setting)
-        lines.append(f"window {index} {workers_of(setting)} {segment.loss_before!r} {len(kept)} {len(seen)} "
+        lines.append(f"window {index} {workers_of(setting)} {segment.loss_before!r} {pushes} {len(kept)} {len(seen)} "
                      + " ".join(map(repr, seen)))
         lines += [line for line, _ in kept]
     done = subprocess.run([PROGRAM], input="\n".join(lines), capture_output=True, text=True, timeout=900, check=False)
@@ -118,9 +120,21 @@ def ask(bench, segment, windows, pushes):
     return {words[0]: [float(word) for word in words[1:]] for words in map(str.split, done.stdout.splitlines())}
 
 
+def key_of(bench, index):
+    """Of a stage, with these settings and this program that asks the estimators."""
+    with open(PROGRAM, "rb") as file:
+        program = hashlib.sha256(file.read()).hexdigest()[:8]
+    return f"rank:{index}:{len(bench.settings)}:{program}"
+
+
+def stages(bench):
+    return range(0, cells.LEVELS, bench.options.level_step)
+
+
 def measure(bench):
-    for index in range(0, cells.LEVELS, bench.options.level_step):
-        if f"rank:{index}" in bench.ledger.rows or bench.ledger.rows["default:1"]["levels"][index] is None:
+    for index in stages(bench):
+        key = key_of(bench, index)
+        if key in bench.ledger.rows or bench.ledger.rows["default:1"]["levels"][index] is None:
             continue
         directory = tempfile.mkdtemp(dir=bench.scratch)
         segment, windows = Segment(bench, index, directory), {}
@@ -131,7 +145,7 @@ def measure(bench):
         bench.together([lambda i=i: one(i) for i in range(len(bench.settings))])
         answers = {str(n): ask(bench, segment, dict(sorted(windows.items())), n) for n in WINDOWS}
         shutil.rmtree(directory)
-        bench.ledger.add({"key": f"rank:{index}", "kind": "rank", "seed": 1, "level": index, "answers": answers})
+        bench.ledger.add({"key": key, "kind": "rank", "seed": 1, "level": index, "answers": answers})
         say(f"[{bench.cell.name}] stage {index / cells.LEVELS:.1f}: windows of {len(windows)} settings")
 
 
@@ -162,8 +176,8 @@ def score(estimator, answer):
 def ranks(bench):
     """{(estimator, pushes): [(rank, regret) a stage]}."""
     found = {}
-    for row in bench.ledger.rows.values():
-        if row["kind"] != "rank":
+    for row in (bench.ledger.rows.get(key_of(bench, index)) for index in stages(bench)):
+        if row is None:
             continue
         times = true_times(bench, row["level"])
         least = min(times)

@@ -3,13 +3,14 @@
 //
 //   target T stretch S
 //   history N WORKERS FEATURES f... N lines "generation worker examples loss time_s cycle_s"
-//   window ID WORKERS LOSS_BEFORE N FEATURES f... N such lines          (any number of windows)
+//   window ID WORKERS LOSS_BEFORE FIT N FEATURES f... N such lines      (any number of windows)
 //
 // The default estimator sees the history and then all windows, in their order, each as one of its
 // own. For each window one line on standard output: ID, seconds per iteration, log of the rate
-// relative to the pooled one, and the paper's iterations left with kappa 1, 2 and 10. Times are
-// stretched by S before the estimator sees them: it has no use for less than 50 ms of a window, as
-// on a real clock, while a virtual one is exact.
+// relative to the pooled one, and the paper's iterations left with kappa 1, 2 and 10, from the
+// first FIT losses of the window: its answer is of the order of their number, which must therefore
+// be the same for all. Times are stretched by S before the estimator sees them: it has no use for
+// less than 50 ms of a window, as on a real clock, while a virtual one is exact.
 #include "tt/estimator.h"
 #include <math.h>
 #include <stdlib.h>
@@ -106,12 +107,12 @@ read_window(tt_estimator *est, double target, double stretch, uint32_t index, do
         die("a window has no name");
     uint32_t workers = count_up_to(100000);
     double loss_before = number();
-    uint32_t count = count_up_to(LOSSES_MAX);
+    uint32_t fit = count_up_to(LOSSES_MAX), count = count_up_to(LOSSES_MAX);
     w->feature_count = read_features(w->features);
     tt_estimator_begin(est, index + 1, index + 2, workers, w->features, w->feature_count);
     feed(est, count, stretch, index + 2, time_s);
     for (size_t k = 0; k < TT_COUNT_OF(kappas); k++)
-        w->paper[k] = paper_iterations(est, count, loss_before, target, kappas[k]);
+        w->paper[k] = paper_iterations(est, TT_MIN(fit, count), loss_before, target, kappas[k]);
     tt_estimator_end(est, 1, &estimate);
     w->seconds = estimate.seconds_per_iteration / stretch;
 }
