@@ -74,6 +74,21 @@ draw_params(tt_rng *rng, float *params, double *exact)
     }
 }
 
+// Without the AUC and by one thread, everything else is the same to the last bit.
+static void
+loss_alone_is_the_same(const tt_model *model,
+                       const tt_dataset *data,
+                       const float *params,
+                       const tt_model_metrics *metrics)
+{
+    tt_model_metrics alone;
+    assert_int_equal(tt_model_evaluate_loss(model, data, params, &alone, NULL), TT_OK);
+    assert_true(isnan(alone.auc));
+    assert_true(alone.loss == metrics->loss && alone.objective == metrics->objective);
+    assert_true(alone.accuracy == metrics->accuracy && alone.finite == metrics->finite);
+    close_to(tt_model_regulariser(model, params), metrics->objective - metrics->loss, 1e-9);
+}
+
 static void
 metrics_agree_at(const char *kind, tt_data_layout layout, uint32_t classes, int bias)
 {
@@ -113,6 +128,7 @@ metrics_agree_at(const char *kind, tt_data_layout layout, uint32_t classes, int 
         close_to(metrics.auc, auc_by_pairs(scores, positive, CASE_ROWS), 0.002);
     else
         assert_true(isnan(metrics.auc));
+    loss_alone_is_the_same(model, &c.data, params, &metrics);
     params[CASE_FEATURES * width - 1] = NAN;
     assert_int_equal(tt_model_evaluate(model, &c.data, params, 1, &metrics, NULL), TT_OK);
     assert_false(metrics.finite);
