@@ -112,7 +112,7 @@ def parse(arguments):
 
 def main(arguments):
     options = parse(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the jobs that run end too
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # stops when the runs under way have ended
     runs.need_program()
     os.makedirs(RESULTS, exist_ok=True)
     runs.keep_program(os.path.join(RESULTS, f"paper-trimtab-{os.getpid()}"))

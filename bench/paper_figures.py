@@ -63,6 +63,10 @@ class Figures:
         each = [(row["seconds"] or row["train_seconds"]) / row["iterations"] for row in rows]
         return runs.quartiles(counts)[1], runs.quartiles(each)[1]
 
+    def best_pushes(self):
+        """Pushes that the best setting takes, each of the iterations that it merges."""
+        return self.per_iteration("best")[0] / self.rows[self.keys["best"][0]]["merged"]
+
     def summary(self):
         """All that the report needs, as JSON."""
         near = min(range(len(self.fixed)), key=lambda i: abs(self.fixed[i] - self.average))
@@ -74,6 +78,7 @@ class Figures:
         return {"cell": self.cell.name, "step": self.cell.step, "target": self.cell.target, "settings": len(self.fixed),
                 "seeds": len(self.seeds), "cap": self.cap, "capped": self.capped, "average": self.average,
                 "worst": self.worst, "times": self.times, "cut": self.cut, "ratios": self.ratios, "curves": curves,
+                "best_pushes": self.best_pushes(),
                 "iterations": {kind: self.per_iteration(kind) for kind in self.keys},
                 "chosen": {kind: first[kind]["setting"] for kind in ("best", "default", "tuned", "paper")},
                 "moves": means, "iteration_s": each, "stages": max((len(values) for values in ranks.values()), default=0),
@@ -85,7 +90,7 @@ class Figures:
         table = [f"\n{self.cell.name}: virtual seconds to the objective {self.cell.target}, {len(self.fixed)} settings, "
                  f"{len(self.seeds)} fresh seeds",
                  f"  fixed settings: worst {self.worst:.2f}, average {self.average:.2f} s; {self.capped} of them capped at "
-                 f"{self.cap:.2f} s (20 x the fastest)"]
+                 f"{self.cap:.2f} s (20 x the fastest); the best takes {self.best_pushes():.0f} pushes"]
         runs.print_line("paper", "fixed", params, 1, self.fixed, "s", mean=self.average, capped=self.capped, cap=self.cap)
         for kind in ("best", "default", "tuned", "paper"):
             count, each = self.per_iteration(kind)

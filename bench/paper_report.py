@@ -152,7 +152,7 @@ def cell_page(summary):
     return f"""## {name}
 
 Step {summary['step']:g}, target {summary['target']:g}; {summary['capped']} of {summary['settings']} fixed settings were capped at \
-{summary['cap']:.1f} s.
+{summary['cap']:.1f} s. The best takes {summary['best_pushes']:.0f} pushes.
 
 ![loss against time and iterations](paper-{name}.svg)
 
