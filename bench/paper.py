@@ -46,9 +46,11 @@ QUICK_TARGETS = {"a9a": 0.36, "clicklog": 0.55, "dna": 0.3}
 
 
 def fingerprint_of(cell, data, options):
-    parts = [dataclasses.asdict(cell), data, selftune.DRAW_SEED, protocol.CAP, options.limit]
+    parts = [cells.job_text(cell, "data"), selftune.DRAW_SEED, protocol.CAP, options.limit]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
-    for path in (runs.PROGRAM, cells.CLUSTER, cells.SPACE):
+    inputs = [cells.file_of(cell, options.data_dir)] if cell.data in cells.FILES else []
+    digest.update(data.encode() if not inputs else b"")  # wherever the file is
+    for path in (runs.PROGRAM, cells.CLUSTER, cells.SPACE, *inputs):
         with open(path, "rb") as file:
             digest.update(hashlib.sha256(file.read()).digest())
     return digest.hexdigest()[:16]

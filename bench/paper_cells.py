@@ -58,12 +58,16 @@ LEVELS = 10  # stages of the job, evenly spaced in the logarithm of the loss fro
 BATCH = {"a9a": 200, "clicklog": 200, "dna": 100}
 
 
+def file_of(cell, data_dir):
+    return os.path.abspath(os.path.join(data_dir, FILES[cell.data]))
+
+
 def data_of(cell, data_dir):
     """The job's data section; None when its file is missing."""
     if cell.data == "clicklog":
         return CLICKLOG
-    path = os.path.join(data_dir, FILES[cell.data])
-    return f"{{format: libsvm, train: {os.path.abspath(path)}}}" if os.path.exists(path) else None
+    path = file_of(cell, data_dir)
+    return f"{{format: libsvm, train: {path}}}" if os.path.exists(path) else None
 
 
 def job_text(cell, data):
