@@ -334,10 +334,17 @@ int
 tti_runtime_settled(const tti_runtime *rt)
 {
     const tt_ps_view *view = rt->newest->view;
-    for (uint32_t n = 0; n < rt->node_count; n++)
-        if (!view->is_gone[n] && tt_load_acquire(&rt->nodes[n].adopted_generation) <
-                                     view->generation) // released in tti_node_adopt
+    for (uint32_t n = 0; n < rt->node_count; n++) {
+        const tti_node *node = &rt->nodes[n];
+        if (view->is_gone[n])
+            continue;
+        // One that is to work begins when what it held has left it; till then its slices wait for
+        // it, and the next generation must not pass them by.
+        if (tt_load_acquire(&node->adopted_generation) <
+                view->generation || // released in tti_node_adopt
+            tt_load_acquire(&node->working_seen) != view->is_worker[n]) // change_role
             return 0;
+    }
     return tt_load_acquire(&rt->unretired) == 0; // partition_retired
 }
 

@@ -236,7 +236,7 @@ stop_and_resume(tt_rng *rng, const char *const *files, const char *directory, co
             directory, run_dir, &resumed);
     const char *what = NULL;
     // Resumed, the hosts' time begins anew, and so do their crashes.
-    if (stopped.status == TT_OK && is_deserted(&resumed))
+    if (is_deserted(&stopped) || (stopped.status == TT_OK && is_deserted(&resumed)))
         return NULL;
     if (stopped.status != TT_OK || resumed.status != TT_OK)
         what = stopped.status != TT_OK ? stopped.err.what : resumed.err.what;
