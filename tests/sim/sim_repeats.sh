@@ -15,18 +15,7 @@ tuner: {compare: off}
 END
 number() { sed -n "s/^ *\"$1\": \\([0-9.e-]*\\),*\$/\\1/p" "$2" | head -n 1; }
 less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
-# Everything in a run store but its name, dates and wall clock.
-contents() {
-    python3 - "$1" <<'END'
-import sqlite3, sys
-store = sqlite3.connect(sys.argv[1])
-for (table,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"):
-    columns = [row[1] for row in store.execute(f"PRAGMA table_info({table})")]
-    kept = [c for c in columns if not (table == "run" and c in ("id", "started_at", "updated_at", "wall_seconds"))]
-    for row in store.execute(f"SELECT {', '.join(kept)} FROM {table}"):
-        print(table, *map(repr, row))
-END
-}
+contents() { python3 "$(dirname "$0")/store_contents.py" "$1"; }
 script='tuner.script=[{iteration: 40, servers: 5}, {iteration: 150, servers: 2, in_flight: 16}, {iteration: 300, move: 4}]'
 drain='reconfig.method=drain'
 count=0
