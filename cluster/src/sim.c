@@ -101,7 +101,10 @@ tti_event_raise(tt_sim *sim, tt_event *event)
         }
         *link = fiber->next_waiting;
         fiber->waiting_on = NULL;
-        tti_agenda_put(&sim->agenda, sim->now_ns, tti_fiber_wake, fiber, fiber->waits);
+        if (fiber->spins)
+            tti_processors_spin_over(&sim->hosts[fiber->host], fiber);
+        else
+            tti_agenda_put(&sim->agenda, sim->now_ns, tti_fiber_wake, fiber, fiber->waits);
     }
 }
 
@@ -145,9 +148,8 @@ rest_until(tti_fiber *fiber, tti_alarm *alarm, uint64_t until_ns)
     tti_fiber_rest(fiber);
 }
 
-// Until the event or the time; whichever comes first.
 static void
-rest_for(tti_fiber *fiber, tt_event *event, tti_alarm *alarm, uint64_t until_ns)
+enter_wait(tti_fiber *fiber, tt_event *event)
 {
     tti_fiber **last = bucket_of(fiber->sim, event);
     while (*last != NULL)
@@ -155,7 +157,27 @@ rest_for(tti_fiber *fiber, tt_event *event, tti_alarm *alarm, uint64_t until_ns)
     *last = fiber;
     fiber->next_waiting = NULL;
     fiber->waiting_on = event;
+}
+
+// Until the event or the time; whichever comes first.
+static void
+rest_for(tti_fiber *fiber, tt_event *event, tti_alarm *alarm, uint64_t until_ns)
+{
+    enter_wait(fiber, event);
     rest_until(fiber, alarm, until_ns);
+}
+
+// Likewise, but on a core, as long as it has one.
+static void
+spin_for(tti_fiber *fiber, tt_event *event, double seconds)
+{
+    enter_wait(fiber, event);
+    fiber->timed = NULL;
+    fiber->spins = 1;
+    fiber->spin_over = 0;
+    tti_processors_begin(&fiber->sim->hosts[fiber->host], fiber, seconds, 1, 1);
+    tti_fiber_rest(fiber);
+    fiber->spins = 0;
 }
 
 static void
@@ -163,7 +185,7 @@ work(tti_fiber *fiber, double seconds, uint32_t threads)
 {
     if (!(seconds > 0) || fiber->host == TT_SIM_NOWHERE)
         return;
-    tti_processors_begin(&fiber->sim->hosts[fiber->host], fiber, seconds, threads);
+    tti_processors_begin(&fiber->sim->hosts[fiber->host], fiber, seconds, threads, 0);
     tti_fiber_rest(fiber);
 }
 
@@ -262,11 +284,10 @@ tti_fiber_kill(tti_fiber *fiber)
         fiber->sleeps_on->waiters--;
     if (fiber->works)
         tti_processors_drop(&sim->hosts[fiber->host], fiber);
-    if (fiber->spins)
-        tti_processors_spin(&sim->hosts[fiber->host], 0);
     fiber->waiting_on = NULL;
     fiber->sleeps_on = NULL;
-    fiber->works = fiber->spins = 0;
+    fiber->works = 0;
+    fiber->spins = fiber->spin_over = 0;
     fiber->owed_s = 0;
     fiber->waits++; // entries of the agenda still name the wait it was in
     fiber->timed = NULL;
@@ -294,12 +315,21 @@ tti_sim_crash(tt_sim *sim, uint32_t host)
     sim->counters.crashes++;
 }
 
+// Whether a core of the fiber's host is idle when it and `beside` more threads run.
+static int
+finds_core_idle(const tti_fiber *fiber, uint32_t beside)
+{
+    return fiber->host == TT_SIM_NOWHERE ||
+           tti_processors_idle(&fiber->sim->hosts[fiber->host], beside);
+}
+
 static void
 signal_event(void *self, tt_event *event)
 {
     tt_sim *sim = self;
-    if (sim->running != NULL && event->waiters > 0)
-        sim->running->owed_s += sim->options.signal_s;
+    tti_fiber *caller = sim->running;
+    if (caller != NULL && event->waiters > 0 && finds_core_idle(caller, 1))
+        caller->owed_s += sim->options.signal_s;
     tti_event_raise(sim, event);
 }
 
@@ -309,15 +339,8 @@ wait_for_event(void *self, tt_event *event, uint32_t seen, uint32_t spin_count, 
     tt_sim *sim = self;
     tti_fiber *fiber = sim->running;
     tti_fiber_settle(fiber);
-    if (tt_event_read(event) == seen && spin_count > 0 && fiber->host != TT_SIM_NOWHERE) {
-        tti_processors *host = &sim->hosts[fiber->host];
-        tti_processors_spin(host, 1);
-        fiber->spins = 1;
-        rest_for(fiber, event, &fiber->spinning,
-                 tti_sim_after(sim, spin_count * sim->options.pause_s));
-        fiber->spins = 0;
-        tti_processors_spin(host, 0);
-    }
+    if (tt_event_read(event) == seen && spin_count > 0 && fiber->host != TT_SIM_NOWHERE)
+        spin_for(fiber, event, spin_count * sim->options.pause_s);
     if (tt_event_read(event) != seen || timeout_ns == 0)
         return tt_event_read(event) != seen;
     event->waiters++;
@@ -325,7 +348,9 @@ wait_for_event(void *self, tt_event *event, uint32_t seen, uint32_t spin_count, 
     rest_for(fiber, event, &fiber->sleeping, sim->now_ns + timeout_ns);
     fiber->sleeps_on = NULL;
     event->waiters--;
-    if (sim->options.wake_s > 0 && fiber->host != TT_SIM_NOWHERE)
+    if (!finds_core_idle(fiber, 0))
+        fiber->owed_s += sim->options.change_s;
+    else if (sim->options.wake_s > 0 && fiber->host != TT_SIM_NOWHERE)
         rest_until(fiber, &fiber->spinning, tti_sim_after(sim, sim->options.wake_s));
     return tt_event_read(event) != seen;
 }
@@ -337,11 +362,23 @@ free_simulation(tt_sim *sim)
 {
     if (sim == NULL)
         return;
+    for (uint32_t h = 0; sim->hosts != NULL && h < sim->options.host_count; h++)
+        tti_processors_close(&sim->hosts[h]);
     tt_mem_free(sim->hosts);
     tt_mem_free(sim->faults);
     tt_mem_free(sim->fault_count);
     tti_heap_free(&sim->agenda.heap);
     tt_mem_free(sim);
+}
+
+static tt_status
+open_hosts(tt_sim *sim, const tt_sim_host *hosts)
+{
+    for (uint32_t h = 0; h < sim->options.host_count; h++) {
+        TT_ASSERT(hosts[h].cores > 0 && hosts[h].speed > 0);
+        TT_TRY(tti_processors_open(&sim->hosts[h], sim, &hosts[h]));
+    }
+    return TT_OK;
 }
 
 tt_status
@@ -355,25 +392,22 @@ tt_sim_open(const tt_sim_options *options, tt_sim **out, tt_error *err)
         sim->faults = tt_mem_zalloc(TT_MAX(options->fault_count, 1u), sizeof *sim->faults);
     if (sim != NULL)
         sim->fault_count = tt_mem_zalloc(TT_MAX(options->fault_count, 1u), sizeof(uint64_t));
-    if (sim == NULL || sim->hosts == NULL || sim->faults == NULL || sim->fault_count == NULL) {
+    int there =
+        sim != NULL && sim->hosts != NULL && sim->faults != NULL && sim->fault_count != NULL;
+    if (there)
+        sim->options = *options;
+    if (!there || open_hosts(sim, options->hosts) != TT_OK) {
         free_simulation(sim);
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for %u simulated hosts",
                             options->host_count);
     }
-    sim->options = *options;
     if (options->fault_count > 0)
         memcpy(sim->faults, options->faults, options->fault_count * sizeof *sim->faults);
     sim->options.hosts = NULL;
     sim->options.faults = sim->faults;
     double cores = 1;
-    for (uint32_t h = 0; h < options->host_count; h++) {
-        TT_ASSERT(options->hosts[h].cores > 0 && options->hosts[h].speed > 0);
-        sim->hosts[h] = (tti_processors){.sim = sim,
-                                         .cores = options->hosts[h].cores,
-                                         .speed = options->hosts[h].speed,
-                                         .slowness = 1};
+    for (uint32_t h = 0; h < options->host_count; h++)
         cores = fmax(cores, options->hosts[h].cores);
-    }
     sim->turns = (tt_thread_turns){.self = sim,
                                    .start = start_thread,
                                    .join = join_thread,
@@ -396,8 +430,6 @@ tt_sim_close(tt_sim *sim)
         tt_mem_free(sim->buried);
         sim->buried = next;
     }
-    for (uint32_t h = 0; h < sim->options.host_count; h++)
-        tti_heap_free(&sim->hosts[h].tasks);
     free_simulation(sim);
 }
 
@@ -505,6 +537,19 @@ void
 tt_sim_counters_read(const tt_sim *sim, tt_sim_counters *out)
 {
     *out = sim->counters;
+}
+
+void
+tt_sim_load_read(const tt_sim *sim, tt_sim_load *out)
+{
+    double now_s = fmax(1e-9 * (double)sim->now_ns, 1e-9);
+    *out = (tt_sim_load){0};
+    for (uint32_t h = 0; h < sim->options.host_count; h++) {
+        const tti_processors *host = &sim->hosts[h];
+        out->cores = fmax(out->cores, tti_processors_busy_s(host) / host->core_count / now_s);
+        out->network = fmax(out->network, fmax(host->sent_s, host->received_s) / now_s);
+    }
+    out->network = fmin(out->network, 1); // what was sent last may still be on its way
 }
 
 void

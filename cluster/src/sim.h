@@ -31,24 +31,48 @@ int tti_agenda_take(tti_agenda *agenda, tti_item *out);
 
 typedef struct tti_fiber tti_fiber;
 
-// Processor sharing: n runnable threads on c cores go on at speed * min(1, c / n) each.
+typedef struct tti_task {
+    double left_s; // of work, or of spinning
+    tti_fiber *fiber;
+    int spins;
+} tti_task;
+
+typedef struct tti_core {
+    struct tti_processors *host;
+    int busy;
+    tti_task task;
+    double slice_s; // left of the turn
+    uint64_t updated_ns;
+    uint64_t version;          // of its entry in the agenda
+    const tti_fiber *kept_for; // who has just finished here, while it goes on
+} tti_core;
+
 typedef struct tti_processors {
     struct tt_sim *sim;
     int is_down; // it has crashed
     double cores, speed;
-    uint32_t runnable; // threads of tasks, and spinning waits
-    double service;    // seconds of work that each runnable thread has been given so far
-    uint64_t updated_ns;
-    // Fibers that work, by the service of the host at which they are done; tag: threads.
-    tti_heap tasks;
-    double slowness;          // of faults; 1
-    uint64_t paused_until_ns; // 0: it goes on
-    uint64_t version, order;  // of the entry in the agenda that ends the next task
+    tti_core *core; // [core_count]; a fraction of a core makes all of them slower
+    uint32_t core_count, running;
+    tti_task *queue; // a ring of those that wait for a core
+    uint32_t first, count, capacity;
+    double busy_s;             // of all cores so far
+    double sent_s, received_s; // of its network card
+    double slowness;           // of faults; 1
+    uint64_t paused_until_ns;  // 0: it goes on
 } tti_processors;
 
-void tti_processors_begin(tti_processors *p, tti_fiber *fiber, double seconds, uint32_t threads);
-// A wait that spins, or does so no longer.
-void tti_processors_spin(tti_processors *p, int begins);
+TT_NODISCARD tt_status tti_processors_open(tti_processors *p,
+                                           struct tt_sim *sim,
+                                           const tt_sim_host *host);
+void tti_processors_close(tti_processors *p);
+// The fiber works, or spins, on so many cores at once, so long on each.
+void tti_processors_begin(
+    tti_processors *p, tti_fiber *fiber, double seconds, uint32_t threads, int spins);
+// What it spins for is there: it goes on as soon as it has a core.
+void tti_processors_spin_over(tti_processors *p, tti_fiber *fiber);
+// Whether a core is idle when `beside` more threads run.
+int tti_processors_idle(const tti_processors *p, uint32_t beside);
+double tti_processors_busy_s(const tti_processors *p);
 // A fault begins or ends.
 void tti_processors_slow(tti_processors *p, double slowness);
 void tti_processors_pause(tti_processors *p, uint64_t until_ns);
@@ -92,7 +116,8 @@ struct tti_fiber {
     uint64_t waits;             // begun; an entry of the agenda is for one of them
     const tt_event *waiting_on; // NULL: for time or work alone
     tt_event *sleeps_on;        // that counts it among its waiters
-    int works, spins;           // on its host's processors
+    uint32_t works;             // tasks on its host's processors that it waits for
+    int spins, spin_over;       // one of them is a spinning wait; it need not go on
     tti_fiber *next_waiting;    // in its bucket
     tti_alarm spinning, sleeping;
     const tti_alarm *timed; // of these, the one of the wait it is in; NULL: that has no end

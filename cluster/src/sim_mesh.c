@@ -132,13 +132,16 @@ latency_s(sim_mesh *mesh)
 
 // When it has come through both cards and the switch.
 static uint64_t
-arrival_between_hosts(sim_mesh *mesh, const message *m, sim_card *from, sim_card *to)
+arrival_between_hosts(sim_mesh *mesh, const message *m, uint32_t from_host, uint32_t to_host)
 {
     const tt_sim_network *network = &mesh->network;
+    sim_card *from = &mesh->cards[from_host], *to = &mesh->cards[to_host];
     double bytes = (double)(m->bytes + (size_t)m->chunks * HEADER_BYTES);
     double first = fmin(bytes, mesh->ends[m->from].chunk_bytes);
     uint64_t whole_ns = ns_of(bytes / network->bytes_per_s);
     uint64_t first_ns = ns_of(first / network->bytes_per_s);
+    mesh->sim->hosts[from_host].sent_s += 1e-9 * (double)whole_ns;
+    mesh->sim->hosts[to_host].received_s += 1e-9 * (double)whole_ns;
     uint64_t begin = TT_MAX(mesh->sim->now_ns, from->out_free_ns);
     from->out_free_ns = begin + whole_ns;
     if (network->oversubscription > 1) {
@@ -177,9 +180,8 @@ send_between_hosts(sim_mesh *mesh, message *m, uint32_t from, uint32_t to)
 {
     tt_sim *sim = mesh->sim;
     int on_wire = from != TT_SIM_NOWHERE && to != TT_SIM_NOWHERE;
-    uint64_t arrival = on_wire
-                           ? arrival_between_hosts(mesh, m, &mesh->cards[from], &mesh->cards[to])
-                           : tti_sim_after(sim, latency_s(mesh));
+    uint64_t arrival =
+        on_wire ? arrival_between_hosts(mesh, m, from, to) : tti_sim_after(sim, latency_s(mesh));
     if (sim->options.fault_count == 0) {
         arrive_at(mesh, m, arrival, 0);
         return;

@@ -25,21 +25,22 @@ cores_are_shared(void **state)
     TT_UNUSED(state);
     const tt_sim_host one = {1, 1}, two = {2, 1}, fast = {2, 2.5};
     const worker alike[] = {{.threads = 1, .work_s = 1}, {.threads = 1, .work_s = 1}};
-    expect_times(&one, 1, alike, 2, (const double[]){2, 2});
+    // In slices of 3 ms: the first one's last is 1 ms long, the other's, too.
+    expect_times(&one, 1, alike, 2, (const double[]){1.999, 2});
     expect_times(&two, 1, alike, 2, (const double[]){1, 1});
     expect_times(&fast, 1, alike, 2, (const double[]){0.4, 0.4});
     const tt_sim_host apart[] = {{1, 1}, {1, 2}};
     const worker hosts[] = {{.threads = 1, .work_s = 1}, {.threads = 1, .work_s = 1, .host = 1}};
     expect_times(apart, 2, hosts, 2, (const double[]){1, 0.5});
-    // One core. 0..0.5 the first alone, then two share till the second's 0.3 are done at 1.1; the
-    // first has 0.2 left.
+    // One core, and no slice is cut short: the first works 0.5 alone, its turn is over at once; the
+    // other has 100 slices of 3 ms and the first 99 between them.
     const worker staggered[] = {{.threads = 1, .work_s = 1},
                                 {.threads = 1, .work_s = 0.3, .begin_s = 0.5}};
-    expect_times(&one, 1, staggered, 2, (const double[]){1.3, 1.1});
-    // Two cores, 3 + 1 threads: each goes on at half speed till the single one is done at 0.5, the
-    // others then at 2/3: 0.75 / (2/3) more.
-    const worker wide[] = {{.threads = 3, .work_s = 1}, {.threads = 1, .work_s = 0.25}};
-    expect_times(&two, 1, wide, 2, (const double[]){0.5 + 1.125, 0.5});
+    expect_times(&one, 1, staggered, 2, (const double[]){1.3, 0.5 + 0.3 + 0.297});
+    // Two cores, tasks shorter than a slice: first come, first served. The third thread of the one
+    // waits for a core, the other behind it.
+    const worker wide[] = {{.threads = 3, .work_s = 2e-3}, {.threads = 1, .work_s = 1e-3}};
+    expect_times(&two, 1, wide, 2, (const double[]){4e-3, 3e-3});
 }
 
 static void *
@@ -64,17 +65,17 @@ spin_beside_work(void *self)
     tt_thread_join(&busy.thread);
 }
 
-// A spinning wait of 1000 pauses of 0.5 ms takes half a core from its neighbour meanwhile.
+// A spinning wait of 1000 pauses of 1 us holds the core; its neighbour begins after it.
 static void
 spinning_takes_a_core(void **state)
 {
     TT_UNUSED(state);
     world w = {0};
     const tt_sim_host host = {1, 1};
-    run_world(&w, &(tt_sim_options){.host_count = 1, .hosts = &host, .pause_s = 0.5e-3},
+    run_world(&w, &(tt_sim_options){.host_count = 1, .hosts = &host, .pause_s = 1e-6},
               spin_beside_work);
-    assert_true(fabs(w.seconds[0] - 0.5) < 1e-7);
-    assert_true(fabs(w.seconds[1] - 1.25) < 1e-7);
+    assert_true(fabs(w.seconds[0] - 1e-3) < 1e-7);
+    assert_true(fabs(w.seconds[1] - 1.001) < 1e-7);
 }
 
 // ---- events ------------------------------------------------------------------------------------

@@ -1,8 +1,7 @@
-// What messages cost: a server with an outbox that goes nowhere, a mesh between two ends of one
-// thread, and two threads that wake each other.
+// What messages cost: a server with an outbox that goes nowhere, and a mesh between two ends of one
+// thread.
 #include "calibrate.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { TABLE_ROWS = 1 << 16, SOME = 16, LOTS = 2048, LARGE = 1 << 20 };
@@ -196,78 +195,10 @@ measure_bf16(tti_simulation_spec *out, tt_error *err)
     return there ? TT_OK : tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory to measure bf16");
 }
 
-// ---- waits -------------------------------------------------------------------------------------
-
-static void
-pause_once(void *self)
-{
-    TT_UNUSED(self);
-    tt_cpu_pause();
-}
-
-typedef struct ping {
-    tt_event there, back;
-    uint32_t rounds;
-} ping;
-
-static void *
-answer(void *self)
-{
-    ping *p = self;
-    uint32_t seen = 0;
-    for (uint32_t i = 0; i < p->rounds; i++) {
-        while (!tt_event_wait(&p->there, seen, 0, 1000000000u))
-            ; // the other side rings
-        seen = tt_event_read(&p->there);
-        tt_event_signal(&p->back);
-    }
-    return NULL;
-}
-
-static int
-ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-// A round trip between two threads that both sleep: two signals, two wake-ups. The least of these
-// is luck, not price: the middle counts.
-static tt_status
-measure_wake(tti_simulation_spec *out, tt_error *err)
-{
-    enum { ROUNDS = 2001 };
-    static double trip_s[ROUNDS], signal_s[ROUNDS];
-    ping p = {.rounds = ROUNDS};
-    tt_thread thread = {0};
-    TT_TRY(tt_thread_start(&thread, "tt-calibrate", answer, &p, err));
-    tt_clock clock = tt_clock_monotonic();
-    for (uint32_t i = 0; i < p.rounds; i++) {
-        uint32_t seen = tt_event_read(&p.back);
-        // Until it sleeps; this waits on nothing else.
-        while (tt_load_acquire(&p.there.waiters) == 0) // announced in tt_event_wait
-            tt_cpu_pause();
-        uint64_t begin = tt_clock_now(&clock);
-        tt_event_signal(&p.there);
-        uint64_t sent = tt_clock_now(&clock);
-        (void)tt_event_wait(&p.back, seen, 0, 1000000000u);
-        trip_s[i] = 1e-9 * (double)(tt_clock_now(&clock) - begin);
-        signal_s[i] = 1e-9 * (double)(sent - begin);
-    }
-    tt_thread_join(&thread);
-    qsort(trip_s, ROUNDS, sizeof *trip_s, ascending);
-    qsort(signal_s, ROUNDS, sizeof *signal_s, ascending);
-    out->signal = signal_s[ROUNDS / 2];
-    out->wake = 0.5 * trip_s[ROUNDS / 2];
-    return TT_OK;
-}
-
 tt_status
 tti_calibrate_messages(tti_simulation_spec *out, tt_error *err)
 {
     TT_TRY(measure_server(out, err));
     TT_TRY(measure_mesh(out, err));
-    TT_TRY(measure_bf16(out, err));
-    out->pause = tti_calibrate_call_s(pause_once, NULL);
-    return measure_wake(out, err);
+    return measure_bf16(out, err);
 }

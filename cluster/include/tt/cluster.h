@@ -4,11 +4,11 @@
 // One operating system thread runs everything. What is a thread elsewhere is a fiber here, with a
 // stack of its own; while the simulation runs, threads, events and the mesh of frames (tt/core.h,
 // tt/comm.h) are the simulation's. Code takes no time by itself: what it would cost is said by
-// whoever knows (tt_sim_owe, tt_sim_work) and spent on the fiber's host, where fibers share the
+// whoever knows (tt_sim_owe, tt_sim_work) and spent on the fiber's host, where fibers queue for the
 // cores. Equal seeds and inputs give equal runs, to the last bit.
 //
 // Caveats: a fiber gives way only where it waits, works or flushes; a loop that polls without
-// waiting stands still for ever. Processor sharing is ideal: there are no time slices.
+// waiting stands still for ever.
 #ifndef TT_CLUSTER_H
 #define TT_CLUSTER_H
 
@@ -59,9 +59,11 @@ typedef struct tt_sim_options {
     const tt_sim_fault *faults; // [fault_count], copied
     uint64_t seed;              // of faults and of the jitter of networks
     double pause_s;             // one turn of a spinning wait
-    double wake_s;              // from a signal to the first step of a fiber that slept
+    double wake_s;              // from a signal to the first step of a fiber that slept, if a core
+                                // of its host is idle
     FILE *trace;                // one line an event, for people; NULL: none. Borrowed
-    double signal_s;            // of whoever wakes a sleeper
+    double signal_s;            // of whoever wakes a sleeper then
+    double change_s;            // work of a fiber that slept, if all cores are busy when it wakes
 } tt_sim_options;
 
 TT_NODISCARD tt_status tt_sim_open(const tt_sim_options *options, tt_sim **out, tt_error *err);
@@ -104,6 +106,11 @@ typedef struct tt_sim_counters {
     uint64_t dropped, duplicated, delayed; // messages
     uint64_t crashes;                      // of hosts
 } tt_sim_counters;
+// How busy the busiest host was, shares of the time so far: of its cores, and of its network card.
+typedef struct tt_sim_load {
+    double cores, network;
+} tt_sim_load;
+void tt_sim_load_read(const tt_sim *sim, tt_sim_load *out);
 void tt_sim_counters_read(const tt_sim *sim, tt_sim_counters *out);
 
 // ---- the network ------------------------------------------------------------------------------
