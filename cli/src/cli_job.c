@@ -13,9 +13,9 @@ enum { LIST_MAX = 256 };
 typedef struct job_arguments {
     const char *files[LIST_MAX], *overrides[LIST_MAX];
     tt_job_source source;
-    const char *runs_dir, *resume;
+    const char *runs_dir, *resume, *seeds;
     char resume_dir[512], resume_file[560];
-    int json, quiet, verbose;
+    int json, quiet, verbose, simulate;
 } job_arguments;
 
 // RUN is a directory, or a name below the runs. Without a job file the run's own is taken.
@@ -39,11 +39,11 @@ find_resumed(job_arguments *out)
 static int
 parse(const char *command, int argc, char **argv, job_arguments *out)
 {
-    int runs = strcmp(command, "run") == 0; // what only a run has
+    int runs = strcmp(command, "run") == 0, plans = !runs; // what only a run has
     memset(out, 0, sizeof *out);
     for (int i = 0; i < argc; i++) {
         const char *word = argv[i];
-        int wants_value = strcmp(word, "--set") == 0 ||
+        int wants_value = strcmp(word, "--set") == 0 || (plans && strcmp(word, "--seeds") == 0) ||
                           (runs && (strcmp(word, "--runs") == 0 || strcmp(word, "--resume") == 0));
         if (wants_value && i + 1 == argc)
             return tti_cli_bad_usage(command, "%s needs a value", word);
@@ -57,6 +57,10 @@ parse(const char *command, int argc, char **argv, job_arguments *out)
             out->runs_dir = argv[++i];
         else if (runs && strcmp(word, "--resume") == 0)
             out->resume = argv[++i];
+        else if (plans && strcmp(word, "--seeds") == 0)
+            out->seeds = argv[++i];
+        else if (plans && strcmp(word, "--simulate") == 0)
+            out->simulate = 1;
         else if (strcmp(word, "--cold") == 0)
             out->source.cold = 1;
         else if (strcmp(word, "--json") == 0)
@@ -94,14 +98,79 @@ open_job(const job_arguments *arguments, tt_job **job)
     return tti_cli_exit_code(status);
 }
 
+static void
+on_interrupt(int signal_number)
+{
+    static volatile sig_atomic_t count;
+    if (++count > 1)
+        _exit(128 + signal_number); // the second one: at once
+    tt_job_interrupt();
+}
+
+static void
+catch_interrupts(void)
+{
+    struct sigaction action = {.sa_handler = on_interrupt};
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+}
+
+static int
+count_seeds(const job_arguments *arguments, uint32_t *out)
+{
+    char *end = NULL;
+    *out = 1;
+    if (arguments->seeds == NULL)
+        return 0;
+    if (!arguments->simulate)
+        return tti_cli_bad_usage("plan", "--seeds is for --simulate");
+    long seeds = strtol(arguments->seeds, &end, 10);
+    if (end == arguments->seeds || *end != '\0' || seeds < 1 || seeds > 100)
+        return tti_cli_bad_usage("plan", "--seeds must be a number from 1 to 100, not '%s'",
+                                 arguments->seeds);
+    *out = (uint32_t)seeds;
+    return 0;
+}
+
+static int
+simulate(const job_arguments *arguments, uint32_t seeds)
+{
+    const tt_job_forecast_options options = {
+        .seeds = seeds, .json = arguments->json, .progress = isatty(STDERR_FILENO)};
+    tt_error err = {0};
+    int reached;
+    tt_log_set_level(TT_LOG_WARN);
+    catch_interrupts();
+    tt_status status =
+        tt_job_forecast(&arguments->source, &options, stderr, stdout, &reached, &err);
+    if (status != TT_OK && strstr(err.what, "errors in the configuration") != NULL)
+        return tti_cli_exit_code(status); // they were all printed already
+    if (status == TT_CANCELLED)
+        return 130;
+    if (status != TT_OK)
+        return tti_cli_fail(&err);
+    int flushed = tti_cli_flush();
+    if (reached)
+        return flushed;
+    (void)fprintf(stderr, "trimtab plan: the job's end was not reached in any simulated run; ask "
+                          "for less (stop.loss) or allow more (stop.max_epochs, stop.max_time)\n");
+    return 1;
+}
+
 int
 tti_cli_plan(int argc, char **argv)
 {
     static job_arguments arguments;
     tt_job *job;
+    uint32_t seeds;
     int code = parse("plan", argc, argv, &arguments);
     if (code == 0)
-        code = open_job(&arguments, &job);
+        code = count_seeds(&arguments, &seeds);
+    if (code != 0)
+        return code;
+    if (arguments.simulate)
+        return simulate(&arguments, seeds);
+    code = open_job(&arguments, &job);
     if (code != 0)
         return code;
     (void)(arguments.json ? tt_job_plan_json(job, stdout) : tt_job_plan_text(job, stdout));
@@ -121,15 +190,6 @@ tti_cli_schema(int argc, char **argv)
 }
 
 // ---- run --------------------------------------------------------------------------------------
-
-static void
-on_interrupt(int signal_number)
-{
-    static volatile sig_atomic_t count;
-    if (++count > 1)
-        _exit(128 + signal_number); // the second one: at once
-    tt_job_interrupt();
-}
 
 static void
 print_seconds(double seconds)
@@ -227,9 +287,7 @@ tti_cli_run(int argc, char **argv)
     code = open_job(&arguments, &job);
     if (code != 0)
         return code;
-    struct sigaction action = {.sa_handler = on_interrupt};
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
+    catch_interrupts();
     tt_job_run_options options = {.runs_dir = arguments.runs_dir,
                                   .resume = arguments.resume != NULL ? arguments.resume_dir : NULL,
                                   .progress = !arguments.quiet && isatty(STDERR_FILENO),

@@ -33,6 +33,8 @@ const tti_command tti_commands[] = {
      tti_cli_run},
     {"plan", "show what a job would do and what would be tuned",
      "usage: trimtab plan JOB.yaml [MORE.yaml ...] [--set a.b=c ...] [--cold] [--json]\n"
+     "       trimtab plan --simulate JOB.yaml [MORE.yaml ...] [--seeds N] [--set a.b=c ...] "
+     "[--json]\n"
      "\n"
      "Reads the job and its data, checks everything, and shows the resolved job and its search\n"
      "space: every knob with its range, where it starts, what a change of it moves, or why it is\n"
@@ -42,6 +44,12 @@ const tti_command tti_commands[] = {
      "  --set a.b=c    override one key\n"
      "  --cold         as if nothing had been learned\n"
      "  --json         the same as one JSON object\n"
+     "  --simulate     predict instead how long the job takes on the simulated hosts it describes\n"
+     "                 (cluster.engine does not matter): at its start setting, tuned, and at the\n"
+     "                 setting that the tuner ends in; and how far the cost model may be off\n"
+     "  --seeds N      with N seeds, from the job's own on (default 1)\n"
+     "\n"
+     "Exit code with --simulate 1: no simulated run got to the job's loss.\n"
      "\n"
      "example: trimtab plan configs/a9a-logr.yaml\n",
      tti_cli_plan},
@@ -67,12 +75,15 @@ const tti_command tti_commands[] = {
      "example: trimtab init a9a.xz --test a9a.t.xz -o adult.yaml && trimtab run adult.yaml\n",
      tti_cli_init},
     {"bench", "measure this machine",
-     "usage: trimtab bench calibrate [FILE]\n"
+     "usage: trimtab bench calibrate [FILE] [--check]\n"
      "\n"
      "calibrate  measures what gradients, messages and waits cost on this machine, in some\n"
      "           seconds, and writes it as a job file for simulated hosts, to FILE or to standard\n"
      "           output (docs/simulation.md). What else the machine does meanwhile hardly\n"
      "           matters: the least of several measurements counts.\n"
+     "\n"
+     "  --check        runs a small job under 12 random settings besides, and simulates them: how\n"
+     "                 far that is off goes into the file; what plan predicts says it\n"
      "\n"
      "example: trimtab bench calibrate machine.yaml\n",
      tti_cli_bench},

@@ -2,6 +2,8 @@
 // others.
 #include "calibrate.h"
 #include <math.h>
+#include <string.h>
+#include <time.h>
 
 enum { MEASUREMENTS = 9 };
 static const double MEASUREMENT_S = 4e-3;
@@ -46,22 +48,73 @@ put_kernels(FILE *out, const char *key, const double seconds[3], const char *wha
                   1e9 * seconds[0], 1e9 * seconds[1], 1e9 * seconds[2], what);
 }
 
-tt_status
-tt_job_calibrate(FILE *out, tt_error *err)
+// "Intel(R) Xeon(R) Processor, 2 processors"; what YAML would stumble over is left out.
+static void
+name_machine(char *out, size_t size)
 {
-    tti_simulation_spec s = {0};
-    TT_TRY(tti_calibrate_compute(&s, err));
-    TT_TRY(tti_calibrate_messages(&s, err));
-    int cores = tt_thread_processor_count();
+    char line[256], model[128] = "a processor without a name";
+    FILE *info = fopen("/proc/cpuinfo", "r");
+    while (info != NULL && fgets(line, sizeof line, info) != NULL)
+        if (strncmp(line, "model name", 10) == 0 && strchr(line, ':') != NULL) {
+            (void)snprintf(model, sizeof model, "%.120s", strchr(line, ':') + 2);
+            model[strcspn(model, "\n\"\\")] = '\0';
+            break;
+        }
+    if (info != NULL)
+        (void)fclose(info);
+    (void)snprintf(out, size, "%s, %d processors", model, tt_thread_processor_count());
+}
+
+static void
+put_measured(FILE *out, const tti_simulation_spec *s)
+{
+    char machine[192], day[32];
+    time_t now = (time_t)tt_clock_wall_seconds();
+    struct tm local;
+    (void)localtime_r(&now, &local);
+    (void)strftime(day, sizeof day, "%Y-%m-%d %H:%M", &local);
+    name_machine(machine, sizeof machine);
+    (void)fprintf(out, "  measured:\n    machine: \"%s\"\n    at: \"%s\"\n", machine, day);
+    if (s->error_settings > 0)
+        (void)fprintf(out,
+                      "    settings: %lld          # of a small job, run here and simulated\n"
+                      "    error_median: %.1f%%   # of the seconds an iteration\n"
+                      "    error_p90: %.1f%%\n",
+                      (long long)s->error_settings, 100 * s->error_median, 100 * s->error_p90);
+}
+
+static tt_status
+measure(tti_simulation_spec *s, int check, tt_error *err)
+{
+    TT_TRY(tti_calibrate_compute(s, err));
+    TT_TRY(tti_calibrate_messages(s, err));
+    TT_TRY(tti_calibrate_waits(s, err));
+    TT_TRY(tti_calibrate_sleep(s, err));
+    s->serial = fmin(fmax(s->serial, 0), 1);
+    return check ? tti_calibrate_check(s, err) : TT_OK;
+}
+
+tt_status
+tt_job_calibrate(FILE *out, int check, tt_error *err)
+{
+    // This machine as a host, for the check.
+    tti_simulation_spec s = {.hosts = 1,
+                             .cores = tt_thread_processor_count(),
+                             .speed = 1,
+                             .straggler_speed = 1,
+                             .rate = 1000000000,
+                             .oversubscription = 1};
+    TT_TRY(measure(&s, check, err));
     (void)fprintf(out,
                   "# What the code of a job costs on this machine, measured by trimtab %s "
                   "(docs/simulation.md).\n"
                   "# To be laid over a job file: trimtab run job.yaml this.yaml\n"
                   "cluster: {engine: simulated}\n"
                   "simulation:\n"
-                  "  cores: %d\n"
-                  "  costs:\n",
-                  tt_job_version(), cores);
+                  "  cores: %g\n",
+                  tt_job_version(), s.cores);
+    put_measured(out, &s);
+    (void)fprintf(out, "  costs:\n");
     put(out, "example", s.example, "gradient: an example");
     put_kernels(out, "nonzero", s.nonzero, "a stored value of sparse data");
     put_kernels(out, "cell", s.cell, "a value of dense data and a class");
@@ -76,10 +129,12 @@ tt_job_calibrate(FILE *out, tt_error *err)
     put(out, "helper", s.helper, "one more compute thread in a gradient");
     (void)fprintf(out,
                   "    serial: %.0f%%        # of a gradient that more threads leave as it is\n",
-                  100 * fmin(fmax(s.serial, 0), 1));
+                  100 * s.serial);
     put(out, "pause", s.pause, "one pause of a spinning wait");
-    put(out, "wake", s.wake, "from a message to the first step of a node that slept");
-    put(out, "signal", s.signal, "waking a node that sleeps");
+    put(out, "wake", s.wake,
+        "from a message to the first step of a node that slept, on an idle core");
+    put(out, "signal", s.signal, "waking a node whose core is idle");
+    put(out, "change", s.change, "waking a node that slept, when every core is busy");
     if (fflush(out) != 0)
         return tt_error_set(err, TT_IO, NULL, "free some space (df -h)",
                             "cannot write the constants");

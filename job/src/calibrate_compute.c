@@ -23,7 +23,7 @@ typedef struct bench {
     float *params, *gradient;
     tti_compute_task task;
     uint32_t rows[LARGE_BATCH];
-    uint32_t row_count;
+    uint32_t row_count, filled; // of a batch; batches so far
 } bench;
 
 static void
@@ -37,7 +37,7 @@ close_bench(bench *b)
     tt_mem_free(b->gradient);
 }
 
-// Of data that are there; the rows of the batch are drawn once.
+// Of data that are there.
 static tt_status
 open_bench(bench *b, uint32_t batch_rows, tt_error *err)
 {
@@ -57,7 +57,7 @@ open_bench(bench *b, uint32_t batch_rows, tt_error *err)
     tt_rng rng;
     tt_rng_init(&rng, 1, TT_RNG_SIMULATION, 3);
     b->row_count = batch_rows;
-    for (uint32_t i = 0; i < batch_rows; i++)
+    for (uint32_t i = 0; i < LARGE_BATCH; i++)
         b->rows[i] = (uint32_t)tt_rng_below(&rng, b->data->row_count);
     tt_batch_fill(b->batch, b->rows, batch_rows);
     uint32_t keys;
@@ -118,11 +118,13 @@ gradient(void *self)
     tt_model_regularise(b->model, b->batch, b->params, b->gradient);
 }
 
+// Another batch each time, as in a job: the same one again would find its keys where they were.
 static void
 fill(void *self)
 {
     bench *b = self;
-    tt_batch_fill(b->batch, b->rows, b->row_count);
+    uint32_t from = b->filled++ * b->row_count % LARGE_BATCH;
+    tt_batch_fill(b->batch, b->rows + from, b->row_count);
 }
 
 // One gradient of the batch with each kernel this processor has; others as the best of them.

@@ -28,9 +28,13 @@ typedef struct tti_simulation_spec {
     double example, nonzero[3], cell[3]; // by kernel
     double prepare, apply, key, value, bf16;
     double message, chunk, byte, helper, serial;
-    double pause, wake, signal;
+    double pause, wake, signal, change;
     const tt_config_node *faults;
     const char *trace, *samples;
+    // What is known of the costs' error; NAN, 0 and NULL: nothing.
+    double error_median, error_p90;
+    int64_t error_settings;
+    const char *machine, *measured_at;
 } tti_simulation_spec;
 
 typedef struct tti_spec {
@@ -106,8 +110,9 @@ struct tt_job {
     uint32_t node_count;
     tt_sim_fault *faults;
     uint32_t fault_count;
-    tt_sim *sim;  // while it trains on simulated hosts
-    int run_lock; // of the run directory while it is ours, or -1
+    tt_sim *sim;      // while it trains on simulated hosts
+    tt_sim_load load; // of the simulated hosts, when it has
+    int run_lock;     // of the run directory while it is ours, or -1
 };
 
 // job_keys.c
@@ -138,6 +143,14 @@ TT_NODISCARD tt_status tti_job_resolved_text(const tt_job *job,
 
 // job_run.c: {knob: value} without the knobs the job does not have; jansson's json_t.
 struct json_t *tti_setting_json(const tt_job *job, const tt_setting *setting);
+
+// job_run.c: one training in memory: nothing is recorded or saved. Untuned: at the start setting.
+// Fills *result as tt_job_run does.
+TT_NODISCARD tt_status tti_job_train(tt_job *job,
+                                     const tt_job_run_options *options,
+                                     int tuned,
+                                     tt_job_result *result,
+                                     tt_error *err);
 
 // model_file.c: the model as safetensors or npz (docs/model-file.md), written atomically.
 tt_status tti_model_save(const char *path, const tt_job *job, const float *params, tt_error *err);

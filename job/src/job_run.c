@@ -336,6 +336,16 @@ train(training_call call)
     return call.status;
 }
 
+tt_status
+tti_job_train(
+    tt_job *job, const tt_job_run_options *options, int tuned, tt_job_result *result, tt_error *err)
+{
+    *result = (tt_job_result){
+        .untuned_seconds = NAN, .loss = NAN, .objective = NAN, .outcome = TT_JOB_FAILED};
+    return train((training_call){
+        .job = job, .options = options, .tuned = tuned, .result = result, .err = err});
+}
+
 // The same job at its start setting throughout: what tuning is measured against.
 static void
 compare(tt_job *job, const tt_job_run_options *options, tt_store *store, tt_job_result *result)

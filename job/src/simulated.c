@@ -67,6 +67,7 @@ open_simulation(tt_job *job, FILE *trace, tt_error *err)
                                     .pause_s = s->pause,
                                     .wake_s = s->wake,
                                     .signal_s = s->signal,
+                                    .change_s = s->change,
                                     .trace = trace};
     tt_status status = tt_sim_open(&options, &job->sim, err);
     tt_mem_free(hosts);
@@ -110,6 +111,8 @@ tti_simulate(tt_job *job,
     tt_status status = open_simulation(job, trace, err);
     if (status == TT_OK)
         status = run_simulation(job, body, argument, counters, err);
+    if (status == TT_OK)
+        tt_sim_load_read(job->sim, &job->load);
     tt_sim_close(job->sim);
     job->sim = NULL;
     if (trace != NULL && fclose(trace) != 0 && status == TT_OK)

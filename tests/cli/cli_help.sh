@@ -35,9 +35,9 @@ for command in "${commands[@]}"; do
     done
 done
 
-# Every word that the sources compare with an argument is in the help of its command.
-for pair in run:cli_job.c report:cli_report.c knobs:cli_knobs.c data:cli_data.c init:cli_init.c; do
-    "$trimtab" "${pair%%:*}" --help >own
+# Every word that the sources compare with an argument is in the help of its commands.
+for pair in run,plan:cli_job.c report:cli_report.c knobs:cli_knobs.c data:cli_data.c init:cli_init.c; do
+    for command in $(tr ',' ' ' <<<"${pair%%:*}"); do "$trimtab" "$command" --help; done >own
     for option in $(grep -oE '"--?[a-z-]+"' "$sources/cli/src/${pair#*:}" | tr -d '"' | sort -u); do
         check "${pair%%:*} --help names $option" says "(^|[ ,[])$option([ ,=]|$)" own
     done

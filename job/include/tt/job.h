@@ -33,11 +33,29 @@ void tt_job_close(tt_job *job);
 // The resolved job and its search space, for people or as one JSON object (docs/plan.md).
 tt_status tt_job_plan_text(tt_job *job, FILE *out);
 tt_status tt_job_plan_json(tt_job *job, FILE *out);
+// What the job would take on the simulated hosts it describes, whatever its engine is: trained in
+// memory, on virtual time, at its start setting, tuned, and at the setting that the tuner ended in;
+// with `seeds` (0: one) seeds from the job's own on. For people or as one JSON object
+// (docs/plan.md). Nothing is written, and nothing is learned.
+typedef struct tt_job_forecast_options {
+    uint32_t seeds;
+    int json;
+    int progress; // as in tt_job_run_options
+} tt_job_forecast_options;
+// *reached: some training got to the job's target. errors as tt_job_open; TT_INVALID the job has no
+// target; TT_DIVERGED; TT_CANCELLED tt_job_interrupt
+TT_NODISCARD tt_status tt_job_forecast(const tt_job_source *source,
+                                       const tt_job_forecast_options *options,
+                                       FILE *errors,
+                                       FILE *out,
+                                       int *reached,
+                                       tt_error *err);
 // The JSON Schema (draft 2020-12) of whole job files. errors TT_IO
 tt_status tt_job_schema_json(FILE *out);
 // Measures for some seconds what the code of a job costs on this machine, and writes it as a job
-// file for cluster.engine: simulated (docs/simulation.md). errors TT_NOMEM, TT_IO
-TT_NODISCARD tt_status tt_job_calibrate(FILE *out, tt_error *err);
+// file for cluster.engine: simulated (docs/simulation.md). check: runs a small job under some
+// settings besides, simulates them, and writes how far that was off. errors TT_NOMEM, TT_IO
+TT_NODISCARD tt_status tt_job_calibrate(FILE *out, int check, tt_error *err);
 
 typedef struct tt_job_run_options {
     const char *runs_dir; // NULL: the job's own (run.dir, ./runs)
