@@ -4,7 +4,7 @@
 
 #include "job_internal.h"
 
-// Seconds of one call of body(self), the least of several measurements of a few milliseconds each:
+// Seconds of one call of body(self), the least of many measurements of half a millisecond each:
 // whatever else the machine does only makes a call slower.
 double tti_calibrate_call_s(void (*body)(void *self), void *self);
 
