@@ -118,10 +118,12 @@ tt_job_calibrate(FILE *out, int check, tt_error *err)
     put(out, "example", s.example, "gradient: an example");
     put_kernels(out, "nonzero", s.nonzero, "a stored value of sparse data");
     put_kernels(out, "cell", s.cell, "a value of dense data and a class");
-    put(out, "prepare", s.prepare, "putting a batch together: a stored value");
+    put(out, "dense", s.dense, "a value of dense data");
+    put(out, "prepare", s.prepare, "putting a batch with keys together: a stored value");
     put(out, "key", s.key, "looking up a row");
     put(out, "value", s.value, "reading or writing a parameter");
     put(out, "apply", s.apply, "the optimizer (sgd) on a parameter");
+    put(out, "whole", s.whole, "the same, when a whole partition is pushed");
     put(out, "bf16", s.bf16, "a parameter to bf16 or back");
     put(out, "message", s.message, "sending or receiving a message");
     put(out, "chunk", s.chunk, "each chunk of it");

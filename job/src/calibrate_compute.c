@@ -11,6 +11,7 @@ enum {
     DENSE_FEATURES = 784,
     BATCH = 64,
     LARGE_BATCH = 2048,
+    CLASSES = 10,
     FEW = 5,
     MANY = 40
 };
@@ -42,12 +43,13 @@ static tt_status
 open_bench(bench *b, uint32_t batch_rows, tt_error *err)
 {
     const tt_model_config config = {
-        .kind = "logistic_regression",
+        .kind = b->data->class_count > 2 ? "softmax_regression" : "logistic_regression",
         .l2 = 1e-5,
         .pull = b->data->layout == TT_DATA_SPARSE ? TT_MODEL_PULL_KEYED : TT_MODEL_PULL_WHOLE};
     TT_TRY(tt_model_open(&config, b->data, &b->model, err));
     tt_status status = tt_batch_alloc(b->model, b->data, batch_rows, &b->batch);
-    size_t floats = status == TT_OK ? tt_batch_key_capacity(b->batch) : 1;
+    uint32_t width = b->data->class_count > 2 ? b->data->class_count : 1;
+    size_t floats = status == TT_OK ? (size_t)tt_batch_key_capacity(b->batch) * width : 1;
     b->params = tt_mem_zalloc_vector(floats, sizeof(float));
     b->gradient = tt_mem_zalloc_vector(floats, sizeof(float));
     if (status == TT_OK)
@@ -70,7 +72,7 @@ open_bench(bench *b, uint32_t batch_rows, tt_error *err)
                                  .scale = 1.0f / (float)batch_rows,
                                  .params = b->params,
                                  .gradient = b->gradient,
-                                 .floats = keys};
+                                 .floats = (size_t)keys * width};
     return TT_OK;
 }
 
@@ -84,9 +86,10 @@ open_sparse(bench *b, uint32_t fields, uint32_t batch_rows, tt_error *err)
     return open_bench(b, batch_rows, err);
 }
 
-// Rows of a generated click log, spread out: the values do not matter, only that there are some.
+// Rows of a generated click log, spread out: the values do not matter, only that there are some;
+// nor that some classes have no row.
 static tt_status
-open_dense(bench *b, tt_error *err)
+open_dense(bench *b, uint32_t classes, tt_error *err)
 {
     *b = (bench){0};
     const tt_clicklog_spec spec = {
@@ -106,6 +109,7 @@ open_dense(bench *b, tt_error *err)
     data->row_begin = NULL;
     data->layout = TT_DATA_DENSE_F32;
     data->feature_count = DENSE_FEATURES;
+    data->class_count = classes;
     data->nonzero_count = data->row_count * DENSE_FEATURES;
     return open_bench(b, BATCH, err);
 }
@@ -166,18 +170,25 @@ measure_sparse(tti_simulation_spec *out, tt_error *err)
     return TT_OK;
 }
 
+// Two classes have one column of weights, more have one each: a value is read once and multiplied
+// by each.
 static tt_status
 measure_dense(tti_simulation_spec *out, tt_error *err)
 {
-    bench b;
-    tt_status status = open_dense(&b, err);
-    if (status == TT_OK) {
-        gradient_by_kernel(&b, out->cell);
-        for (int k = 0; k < 3; k++)
-            out->cell[k] = fmax(out->cell[k] - BATCH * out->example, 0) / (BATCH * DENSE_FEATURES);
+    double one[3], each[3];
+    for (int i = 0; i < 2; i++) {
+        bench b;
+        tt_status status = open_dense(&b, i == 0 ? 2 : CLASSES, err);
+        if (status == TT_OK)
+            gradient_by_kernel(&b, i == 0 ? one : each);
+        close_bench(&b);
+        TT_TRY(status);
     }
-    close_bench(&b);
-    return status;
+    const double values = BATCH * DENSE_FEATURES;
+    for (int k = 0; k < 3; k++)
+        out->cell[k] = fmax(each[k] - one[k], 0) / (values * (CLASSES - 1));
+    out->dense = fmax((one[2] - BATCH * out->example) / values - out->cell[2], 0);
+    return TT_OK;
 }
 
 // t(2) = t(1) (serial + (1 - serial) / 2) + helper, for a batch that hardly takes any time and for

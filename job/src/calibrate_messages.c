@@ -48,7 +48,7 @@ open_server(server_bench *b, tt_error *err)
                                   .learning_rate = 1e-3}};
     const tt_outbox outbox = {NULL, send_nowhere};
     const tt_ps_hooks hooks = {0};
-    b->payload = tt_mem_zalloc(1, LOTS * 8);
+    b->payload = tt_mem_zalloc(TABLE_ROWS, sizeof(float));
     tt_status status = b->payload != NULL ? TT_OK : TT_NOMEM;
     if (status == TT_OK)
         status = tt_ps_view_first(&b->table, 2, is_server, &b->view);
@@ -87,6 +87,22 @@ frame_s(server_bench *b, tt_frame_kind kind, uint32_t count)
     return tti_calibrate_call_s(handle, b);
 }
 
+// A frame with a gradient of every row of the partition.
+static double
+whole_push_s(server_bench *b)
+{
+    b->frame = (tt_frame){.kind = TT_FRAME_PUSH,
+                          .flags = TT_FRAME_WHOLE,
+                          .attempt = 1,
+                          .sender = 1,
+                          .generation = 1,
+                          .count = TABLE_ROWS,
+                          .detail = 1,
+                          .payload_bytes = TABLE_ROWS * sizeof(float)};
+    memset(b->payload, 0, TABLE_ROWS * sizeof(float));
+    return tti_calibrate_call_s(handle, b);
+}
+
 // The price of a key in a pull: looking it up and reading it; of a push: and applying it. A whole
 // table is read and not looked up, but sent from where it lies: reading is what copying costs.
 static tt_status
@@ -102,6 +118,7 @@ measure_server(tti_simulation_spec *out, tt_error *err)
         out->value = 0.5 * in_pull;
         out->key = 0.5 * in_pull;
         out->apply = fmax(in_push - in_pull, 0);
+        out->whole = whole_push_s(&b) / TABLE_ROWS;
         // What a request costs whatever is in it, beside its carriage.
         out->message = 0.5 * (pull[0] + push[0]) - SOME * (in_pull + 0.5 * out->apply);
     }

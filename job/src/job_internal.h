@@ -26,7 +26,7 @@ typedef struct tti_simulation_spec {
     int64_t rate; // bytes a second
     double latency, local_latency, network_jitter, oversubscription;
     double example, nonzero[3], cell[3]; // by kernel
-    double prepare, apply, key, value, bf16;
+    double dense, prepare, apply, whole, key, value, bf16;
     double message, chunk, byte, helper, serial;
     double pause, wake, signal, change;
     const tt_config_node *faults;

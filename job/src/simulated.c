@@ -146,8 +146,14 @@ content_s(const tti_simulation_spec *s,
           int sending)
 {
     double values = (double)frame->count * table->width;
-    double keys = (frame->flags & TT_FRAME_WHOLE) == 0 ? frame->count : 0;
     double bf16 = (frame->flags & TT_FRAME_BF16) != 0 ? s->bf16 * values : 0;
+    // A whole partition is sent from where it lies and written in one go: that is in its bytes.
+    int whole = (frame->flags & TT_FRAME_WHOLE) != 0;
+    if (whole && frame->kind == TT_FRAME_PULL_REPLY)
+        return bf16;
+    if (whole && frame->kind == TT_FRAME_PUSH)
+        return (sending ? 0 : s->whole * values) + bf16;
+    double keys = whole ? 0 : frame->count;
     switch ((tt_frame_kind)frame->kind) {
     case TT_FRAME_PULL: // the server looks the rows up when it answers
         return sending ? s->key * keys : 0;
@@ -261,7 +267,8 @@ tti_simulated_gradient(tti_node *node, const tti_compute_task *task)
     int sparse = job->train->layout == TT_DATA_SPARSE;
     double products = (double)tt_batch_nonzeros(task->batch) * job->table.width;
     double alone = s->example * tt_batch_rows(task->batch) +
-                   (sparse ? s->nonzero[kernel] : s->cell[kernel]) * products;
+                   (sparse ? s->nonzero[kernel] : s->cell[kernel]) * products +
+                   (sparse ? 0 : s->dense * (double)tt_batch_nonzeros(task->batch));
     uint32_t threads = node->now.compute_threads;
     double together = alone * (s->serial + (1 - s->serial) / threads) + s->helper * (threads - 1);
     tt_sim_work(job->sim, together * luck(node), threads);
@@ -271,7 +278,7 @@ void
 tti_simulated_prepare(const tti_node *node, const tt_batch *batch)
 {
     const tt_job *job = node->rt->job;
-    if (job->sim != NULL)
+    if (job->sim != NULL && tt_model_keyed(job->model))
         tt_sim_owe(job->sim, job->spec.simulation.prepare * (double)tt_batch_nonzeros(batch));
 }
 
