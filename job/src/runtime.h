@@ -245,8 +245,8 @@ void tti_runtime_stop(tti_runtime *rt);
 void tti_runtime_close(tti_runtime *rt);
 // Closes it although iterations are under way: they are given up.
 void tti_runtime_abandon(tti_runtime *rt);
-// Every node that is there has adopted the newest generation and does in it what it is to do, and no
-// partition is on its way.
+// Every node that is there has adopted the newest generation and does in it what it is to do, and
+// no partition is on its way.
 int tti_runtime_settled(const tti_runtime *rt);
 // Adds what its nodes counted.
 void tti_runtime_traffic(const tti_runtime *rt, tti_traffic *sum);
