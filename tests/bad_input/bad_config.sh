@@ -79,8 +79,8 @@ refused 2 "--set data.format.x=1: 'format' is text (job.yaml:1:16), nothing can 
 refused 2 'job.yaml:2:8: model.kind is missing; add it: logistic_regression, what is trained' run job.yaml --set model.kind=null
 
 # ---- ranges: both ends, open and closed
-refused 2 '--set cluster.nodes=0: cluster.nodes must be from 1 to 63 nodes, not 0' run job.yaml --set cluster.nodes=0
-refused 2 '--set cluster.nodes=64: cluster.nodes must be from 1 to 63 nodes, not 64' run job.yaml --set cluster.nodes=64
+refused 2 '--set cluster.nodes=0: cluster.nodes must be from 1 to 4095 nodes, not 0' run job.yaml --set cluster.nodes=0
+refused 2 '--set cluster.nodes=4096: cluster.nodes must be from 1 to 4095 nodes, not 4096' run job.yaml --set cluster.nodes=4096
 refused 2 '--set optimizer.learning_rate=0: optimizer.learning_rate must be above 0 and at most 1000000000, not 0' run job.yaml --set optimizer.learning_rate=0
 refused 2 '--set optimizer.batch_size=0: optimizer.batch_size must be from 1 to 1048576 examples, not 0' run job.yaml --set optimizer.batch_size=0
 refused 2 '--set seed=-1: seed must be from 0 to 9e+15, not -1' run job.yaml --set seed=-1
