@@ -632,7 +632,7 @@ tti_runtime_read_model(tti_runtime *rt, float *out, tt_error *err)
             if (tt_mesh_receive(rt->mesh, rt->node_count, 64, on_reader_frame, rt) == 0)
                 tt_mesh_wait(rt->mesh, rt->node_count, 5000000);
             tti_membership_watch(rt);
-            if (rt->membership.must_fail)
+            if (rt->membership.must_fail || rt->membership.must_go_back)
                 tt_ps_client_abandon(rt->reader);
             tt_ps_client_time(rt->reader, tt_clock_now(&rt->clock));
             tt_ps_client_tick(rt->reader, rt->retry_ns);
@@ -640,5 +640,7 @@ tti_runtime_read_model(tti_runtime *rt, float *out, tt_error *err)
         }
     }
     tt_mem_free(rows);
+    if (rt->membership.must_go_back)
+        return tt_error_set(err, TT_BUSY, NULL, NULL, "the nodes go back to a checkpoint");
     return rt->membership.must_fail ? tti_runtime_deserted(err) : TT_OK;
 }

@@ -256,7 +256,8 @@ uint32_t tti_runtime_workers(const tti_runtime *rt);
 void tti_runtime_bytes(const tti_runtime *rt, uint64_t *carried, uint64_t *drained);
 // The whole model as it would be saved, [table rows][width]. Training goes on meanwhile unless
 // paused.
-// errors TT_PEER nobody will ever answer: too few nodes are left
+// errors TT_PEER nobody will ever answer: too few nodes are left; TT_BUSY all are about to go back
+// to a checkpoint (BSP), and some partition waits for a round that does not end
 tt_status tti_runtime_read_model(tti_runtime *rt, float *out, tt_error *err);
 // The error that says so.
 tt_status tti_runtime_deserted(tt_error *err);

@@ -77,8 +77,13 @@ tti_training_evaluate(tti_training *tr, tt_error *err)
     int resting = !tti_stopping(rt) && tti_runtime_pause(rt);
     tti_training_drain(tr);
     uint64_t begin = tt_clock_now(&rt->clock);
-    TT_TRY(tti_runtime_read_model(rt, tr->model, err));
-    TT_TRY(measure(tr, err));
+    tt_status status = tti_runtime_read_model(rt, tr->model, err);
+    if (status == TT_OK)
+        status = measure(tr, err);
+    if (status == TT_BUSY) // another time
+        tr->metrics.loss = tr->metrics.objective = NAN;
+    else if (status != TT_OK)
+        return status;
     uint64_t spent = tt_clock_now(&rt->clock) - begin;
     if (resting) {
         tr->paused_ns += spent;
@@ -219,6 +224,17 @@ fall_back_to_best(tti_training *tr)
     tr->saved_best = 1;
 }
 
+// The job was stopped in the middle of a death: the last copy of the model has to do.
+static tt_status
+read_last_model(tti_training *tr, tt_error *err)
+{
+    tt_status status = tti_runtime_read_model(tr->rt, tr->model, err);
+    if (status != TT_BUSY)
+        return status;
+    memcpy(tr->model, tr->good_model, tti_training_model_floats(tr) * sizeof(float));
+    return TT_OK;
+}
+
 tt_status
 tti_training_conclude(tti_training *tr, tt_error *err)
 {
@@ -230,7 +246,7 @@ tti_training_conclude(tti_training *tr, tt_error *err)
     // The model that held the target is the one to save, whatever came after it.
     int held = tr->outcome == TT_JOB_CONVERGED && tr->evaluated;
     if (!held)
-        TT_TRY(tti_runtime_read_model(tr->rt, tr->model, err));
+        TT_TRY(read_last_model(tr, err));
     TT_TRY(tti_training_choose_model(tr, held, err));
     return held ? TT_OK : measure(tr, err);
 }

@@ -72,6 +72,8 @@ validate(tti_training *tr, tt_error *err)
     tt_status status = tti_runtime_read_model(rt, tr->model, err);
     if (status == TT_OK)
         status = validate_model(tr, err);
+    else if (status == TT_BUSY)
+        status = TT_OK; // another time
     uint64_t spent = tt_clock_now(&rt->clock) - begin;
     if (resting) {
         tr->paused_ns += spent;
