@@ -120,12 +120,21 @@ keys_of(const tt_batch *batch)
     return keys;
 }
 
+// BSP: a push waits where the slices of the round before are not all in. They are on their way,
+// unless a worker died and the others stop before they have done his again: then for ever.
+static int
+may_wait_for_ever(const tti_node *node)
+{
+    return is_bsp(node) && tt_load_acquire(&node->rt->current)->view->lost_at > 0;
+}
+
 // What is under way is of no use any more.
 static int
 in_vain(const tti_node *node, int pulling)
 {
     const tti_runtime *rt = node->rt;
-    return tti_node_is_expelled(node) || (pulling && tti_stopping(rt)) ||
+    return tti_node_is_expelled(node) ||
+           (tti_stopping(rt) && (pulling || may_wait_for_ever(node))) ||
            tt_load_acquire(&rt->discard); // released in tti_runtime_abandon
 }
 
