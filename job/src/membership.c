@@ -134,10 +134,10 @@ say(tti_runtime *rt, const char *format, ...)
 }
 
 static void
-say_death(tti_runtime *rt, uint32_t n)
+say_death(tti_runtime *rt, uint32_t n, const tt_ps_view *before)
 {
     const tti_membership *m = &rt->membership;
-    const char *role = rt->newest->view->is_worker[n] ? "worker" : "server";
+    const char *role = before->is_worker[n] ? "worker" : "server";
     if (m->members.member[n].replaced)
         say(rt, "node %u (%s) is dead: another process has begun in its place", n, role);
     else
@@ -145,27 +145,31 @@ say_death(tti_runtime *rt, uint32_t n)
             rt->job->spec.failure_timeout);
 }
 
-// The file is read while partitions are restored from it. Without one everything begins at zero.
-static void
-open_last_checkpoint(tti_runtime *rt)
+// The file is read while partitions are restored from it; several servers that die go back to the
+// same moment. Without one everything begins at zero: err says why.
+static tt_status
+open_last_checkpoint(tti_runtime *rt, tt_error *err)
 {
     tti_membership *m = &rt->membership;
-    tt_error err = {0};
     uint64_t count;
-    if (m->state != NULL) // another server has died meanwhile; both go back to the same moment
-        return;
-    tt_status status =
-        m->find_checkpoint != NULL ? m->find_checkpoint(m->self, &m->file, &err) : TT_NOTFOUND;
-    if (status == TT_OK) {
-        const uint8_t *bytes = tti_checkpoint_find(&m->file, "runtime", &count);
-        status = tti_runtime_open_saved(rt, bytes, count, &m->state, &err);
-    }
-    if (status == TT_OK)
+    if (m->state != NULL)
+        return TT_OK;
+    if (m->find_checkpoint == NULL)
+        return TT_NOTFOUND;
+    TT_TRY(m->find_checkpoint(m->self, &m->file, err));
+    const uint8_t *bytes = tti_checkpoint_find(&m->file, "runtime", &count);
+    return tti_runtime_open_saved(rt, bytes, count, &m->state, err);
+}
+
+static void
+say_restore(tti_runtime *rt, tt_status opened, const tt_error *err)
+{
+    if (opened == TT_OK)
         say(rt, "its parameters go back to the checkpoint of iteration %llu",
-            (unsigned long long)m->file.iteration);
+            (unsigned long long)rt->membership.file.iteration);
     else
         say(rt, "its parameters begin anew: there is no checkpoint to go back to%s%s",
-            status == TT_NOTFOUND ? "" : ": ", status == TT_NOTFOUND ? "" : err.what);
+            opened == TT_NOTFOUND ? "" : ": ", opened == TT_NOTFOUND ? "" : err->what);
 }
 
 static uint32_t
@@ -231,42 +235,58 @@ choose_rounds_to_redo(const tti_runtime *rt, tt_ps_view *next)
     next->redo_until = most + 1;
 }
 
-// The death is published before anything of the dead is handed out: whoever takes it over refuses
-// what the dead one still sends.
+// Nobody is left to do the work: whoever waits gives up.
+static void
+desert(tti_runtime *rt)
+{
+    rt->membership.must_fail = 1;
+    tt_store_release(&rt->discard, 1); // acquired in in_vain
+}
+
+// After the publication, never before: who takes over what the dead one had refuses by then what it
+// still sends (ps: rule 8).
+static void
+hand_out(tti_runtime *rt, const uint8_t *is_dead, const tt_ps_view *before)
+{
+    for (uint32_t n = 0; n < rt->node_count; n++) {
+        if (!is_dead[n])
+            continue;
+        rt->membership.deaths++;
+        say_death(rt, n, before);
+        tti_worker_bury(&rt->nodes[n]);
+    }
+    tti_runtime_call_to_rest(rt); // who rests may have to go back first
+    tt_members_buried(&rt->membership.members);
+}
+
 static void
 bury(tti_runtime *rt)
 {
     tti_membership *m = &rt->membership;
+    const tt_ps_view *before = rt->newest->view;
     uint8_t is_dead[TT_PS_NODES_MAX];
     tt_ps_view *view;
+    tt_error err = {0};
     uint32_t shards;
-    for (uint32_t n = 0; n < rt->node_count; n++) {
-        is_dead[n] = m->members.member[n].state == TT_MEMBER_DEAD;
-        if (!is_dead[n])
-            continue;
-        m->deaths++;
-        say_death(rt, n);
-    }
-    if (view_without_dead(rt, is_dead, &view) != TT_OK) {
-        m->must_fail = 1;
-        tt_store_release(&rt->discard, 1); // acquired in in_vain
-        return;
-    }
-    if (restored_now(view) > 0)
-        open_last_checkpoint(rt);
-    if (rt->job->table.consistency == TT_PS_BSP) {
-        m->must_go_back |= !can_do_again(rt, is_dead, view);
-        choose_rounds_to_redo(rt, view);
-    }
     for (uint32_t n = 0; n < rt->node_count; n++)
-        if (is_dead[n])
-            tti_worker_bury(&rt->nodes[n]);
+        is_dead[n] = m->members.member[n].state == TT_MEMBER_DEAD;
+    tt_status status = view_without_dead(rt, is_dead, &view);
+    if (status == TT_PEER)
+        desert(rt);
+    if (status != TT_OK)
+        return; // without memory for it now: tried again
+    int again = can_do_again(rt, is_dead, view), restores = restored_now(view) > 0;
+    tt_status opened = restores ? open_last_checkpoint(rt, &err) : TT_OK;
+    if (rt->job->table.consistency == TT_PS_BSP)
+        choose_rounds_to_redo(rt, view);
     if (tti_runtime_publish(rt, view, &rt->newest->setting, &shards) != TT_OK) {
         tt_ps_view_free(view);
-        return; // without memory for it now: tried again
+        return;
     }
-    tti_runtime_call_to_rest(rt); // who rests may have to go back first
-    tt_members_buried(&m->members);
+    m->must_go_back |= rt->job->table.consistency == TT_PS_BSP && !again;
+    hand_out(rt, is_dead, before);
+    if (restores)
+        say_restore(rt, opened, &err);
 }
 
 // ---- returns -----------------------------------------------------------------------------------

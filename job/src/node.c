@@ -136,8 +136,9 @@ must_rest(const tti_node *node)
     const tti_runtime *rt = node->rt;
     if (tt_load_acquire(&rt->pause)) // released in tti_runtime_pause
         return 1;
+    // Somebody has died: it may have to go back first.
     if (tt_load_acquire(&rt->current)->view->lost_at > node->lost_seen)
-        return 0;                                     // it may have to go back first
+        return 0;
     uint32_t hold = tt_load_acquire(&rt->hold_round); // released in tti_runtime_hold
     return hold != UINT32_MAX && tti_worker_next_round(node) >= hold;
 }

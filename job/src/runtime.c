@@ -466,8 +466,9 @@ tti_runtime_await_rest(tti_runtime *rt)
             break;
         (void)tt_event_wait(&rt->bell, seen, 0, 1000000);
         tti_membership_watch(rt);
+        // Then some will never rest.
         if (rt->membership.must_go_back || rt->membership.must_fail)
-            return 0;                            // some will never rest
+            return 0;
         if (tt_clock_now(&rt->clock) > deadline) // an iteration of more than a minute
             return 0;
     }

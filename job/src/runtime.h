@@ -131,8 +131,8 @@ typedef struct tti_membership {
     tt_mesh *control; // heartbeats; its last end is the master's
     tt_members members;
     int stop_agents; // release
-    // A server died and nothing but going back to the last checkpoint keeps all parameters of one
-    // moment (BSP); or there are not enough nodes left.
+    // Nothing but going back to the last checkpoint keeps all parameters of one moment (BSP); or
+    // there are not enough nodes left. [nodes and master, in turns]
     int must_go_back, must_fail;
     uint32_t deaths, returns;
     // The last checkpoint, while partitions are being restored from it.

@@ -176,7 +176,6 @@ await(tti_node *node, int pulling)
         }
         tti_node_serve(node, 20000000);
         // Between threads nothing is lost: a lost message would be a bug that this outlives.
-        tt_ps_client_time(node->client, tt_clock_now(&rt->clock));
         tt_ps_client_tick(node->client, rt->retry_ns);
     }
     return !tti_node_is_expelled(node); // what it did was given to others
@@ -388,8 +387,9 @@ is_in_already(tti_node *node, uint32_t slot)
     if (!await(node, 0) || !tt_ps_client_had(node->client))
         return 0;
     (void)count_slice(node, slot);
-    (void)tt_add_relaxed(&rt->applied, 1u);
+    uint64_t applied = tt_add_relaxed(&rt->applied, 1u);
     (void)tt_add_relaxed(&rt->examples_trained, tt_batch_rows(node->batches[slot]));
+    tti_simulated_applied(node, applied, 1);
     drop_batch(node);
     return 1;
 }
@@ -398,7 +398,7 @@ is_in_already(tti_node *node, uint32_t slot)
 static void
 give_up_round(const tti_node *node)
 {
-    tt_store_release(&node->rt->membership.must_go_back, 1); // acquired by the master
+    node->rt->membership.must_go_back = 1;
     tt_event_signal(&node->rt->bell);
 }
 
