@@ -258,8 +258,7 @@ print_result(const tt_job_result *result)
     (void)printf("\n");
     print_validation(result);
     if (result->deaths > 0)
-        (void)printf("%u times a node died, %u times one came back.\n", result->deaths,
-                     result->returns);
+        (void)printf("nodes: %u died, %u came back.\n", result->deaths, result->returns);
     if (result->setting_changes > 0)
         (void)printf("tuning: %u changes of setting%s, %.1f s spent exploring, "
                      "%.2f s lost reconfiguring.  "

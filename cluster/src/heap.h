@@ -1,5 +1,4 @@
-// A heap: what comes next by (key, order), the least first. The agenda of a simulation and the
-// processors of its hosts are such heaps.
+// A heap: what comes next by (key, order), the least first. The agenda of a simulation is one.
 //
 // No two items have equal (key, order), so the order in which they come out does not depend on how
 // they lie inside.

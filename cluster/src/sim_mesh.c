@@ -223,7 +223,10 @@ static double
 cost_s(const sim_mesh *mesh, uint32_t node, const message *m, int sending)
 {
     const tt_frame *frame = (const tt_frame *)(const void *)m->frame;
-    return mesh->network.cost_s(mesh->network.cost_self, node, frame, m->chunks, sending);
+    const tt_sim_network *network = &mesh->network;
+    return network->cost_s != NULL
+               ? network->cost_s(network->cost_self, node, frame, m->chunks, sending)
+               : 0;
 }
 
 static void

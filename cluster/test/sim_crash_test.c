@@ -81,8 +81,7 @@ tell(void *self)
 {
     story *s = self;
     tt_error err = {0};
-    const tt_sim_network net = {
-        .bytes_per_s = 1e9, .latency_s = 1e-5, .oversubscription = 1, .cost_s = costs_nothing};
+    const tt_sim_network net = {.bytes_per_s = 1e9, .latency_s = 1e-5, .oversubscription = 1};
     assert_int_equal(
         tt_sim_mesh_open(s->w.sim, &net, 2, (const uint32_t[]){0, 1}, &s->w.mesh, &err), TT_OK);
     tt_sim_watch_hosts(s->w.sim, on_host, s);

@@ -77,8 +77,7 @@ receive_thousand(void *self)
     world *w = self;
     worker sender = {.w = w};
     tt_error err = {0};
-    const tt_sim_network net = {
-        .bytes_per_s = 1e9, .latency_s = 1e-5, .oversubscription = 1, .cost_s = costs_nothing};
+    const tt_sim_network net = {.bytes_per_s = 1e9, .latency_s = 1e-5, .oversubscription = 1};
     assert_int_equal(tt_sim_mesh_open(w->sim, &net, 2, (const uint32_t[]){0, 1}, &w->mesh, &err),
                      TT_OK);
     start(&sender, send_thousand);

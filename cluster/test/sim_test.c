@@ -142,7 +142,12 @@ a_standstill_is_an_error(void **state)
 static double
 costs_a_millisecond(void *self, uint32_t node, const tt_frame *frame, uint32_t chunks, int sending)
 {
-    return 1e-3 + costs_nothing(self, node, frame, chunks, sending);
+    TT_UNUSED(self);
+    TT_UNUSED(node);
+    TT_UNUSED(frame);
+    TT_UNUSED(chunks);
+    TT_UNUSED(sending);
+    return 1e-3;
 }
 
 static void
@@ -233,11 +238,8 @@ static void
 messages_take_their_time(void **state)
 {
     TT_UNUSED(state);
-    const tt_sim_network net = {.bytes_per_s = 1e6,
-                                .latency_s = 2e-3,
-                                .local_latency_s = 1e-6,
-                                .oversubscription = 1,
-                                .cost_s = costs_nothing};
+    const tt_sim_network net = {
+        .bytes_per_s = 1e6, .latency_s = 2e-3, .local_latency_s = 1e-6, .oversubscription = 1};
     // 100 kB at 1 MB/s: stored, forwarded 2 ms later, received.
     const worker alone[] = {{.host = 0}, {.host = 1, .work_s = 100}};
     expect_arrivals(&net, alone, 2, (const double[]){0, 0.202});
@@ -312,8 +314,7 @@ act_all(void *self)
                                 .latency_s = 2e-5,
                                 .local_latency_s = 1e-6,
                                 .oversubscription = 2,
-                                .jitter = 0.3,
-                                .cost_s = costs_nothing};
+                                .jitter = 0.3};
     for (uint32_t i = 0; i < 8; i++) {
         all[i] = (worker){.w = w, .index = i, .host = i / 2};
         host_of_node[i] = i / 2;

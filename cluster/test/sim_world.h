@@ -88,15 +88,4 @@ work_all(void *self)
         tt_thread_join(&all[i].thread);
 }
 
-static inline double
-costs_nothing(void *self, uint32_t node, const tt_frame *frame, uint32_t chunks, int sending)
-{
-    TT_UNUSED(self);
-    TT_UNUSED(node);
-    TT_UNUSED(frame);
-    TT_UNUSED(chunks);
-    TT_UNUSED(sending);
-    return 0;
-}
-
 #endif

@@ -194,17 +194,6 @@ open_mesh(tti_runtime *rt, const tt_sim_network *network, tt_mesh **out, tt_erro
     return status;
 }
 
-static double
-nothing_s(void *self, uint32_t node, const tt_frame *frame, uint32_t chunks, int sending)
-{
-    TT_UNUSED(self);
-    TT_UNUSED(node);
-    TT_UNUSED(frame);
-    TT_UNUSED(chunks);
-    TT_UNUSED(sending);
-    return 0;
-}
-
 tt_status
 tti_simulated_control(tti_runtime *rt, tt_mesh **out, tt_error *err)
 {
@@ -212,8 +201,7 @@ tti_simulated_control(tti_runtime *rt, tt_mesh **out, tt_error *err)
     const tt_sim_network network = {.bytes_per_s = (double)s->rate,
                                     .latency_s = s->latency,
                                     .oversubscription = 1,
-                                    .nowhere_is_far = 1,
-                                    .cost_s = nothing_s};
+                                    .nowhere_is_far = 1};
     return open_mesh(rt, &network, out, err);
 }
 

@@ -124,7 +124,7 @@ typedef struct tt_sim_network {
     int nowhere_is_far;      // what goes to and from TT_SIM_NOWHERE takes the latency, too, and
                              // suffers faults of messages and of being cut off
     // What it costs `node`'s processor to send or receive a frame that travels in so many chunks.
-    // thread: the fiber that sends or receives
+    // NULL: nothing. thread: the fiber that sends or receives
     double (*cost_s)(
         void *self, uint32_t node, const tt_frame *frame, uint32_t chunks, int sending);
     void *cost_self;
