@@ -195,9 +195,4 @@ def measure(ids, options):
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except runs.RunFailed as failure:
-        sys.exit(f"bench/run knobs: a run failed: {failure}")
-    except KeyboardInterrupt:
-        sys.exit(130)
+    runs.end_with(main, "knobs")

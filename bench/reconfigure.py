@@ -165,9 +165,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except runs.RunFailed as failure:
-        sys.exit(f"bench/run reconfigure: a run failed: {failure}")
-    except KeyboardInterrupt:
-        sys.exit(130)
+    runs.end_with(main, "reconfigure")

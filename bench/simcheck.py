@@ -176,14 +176,14 @@ def check_job(name, costs, options):
     return judge(name, rows, options)
 
 
-def main():
+def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--settings", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1.5, help="of a real run")
     parser.add_argument("--costs", help="constants measured before, instead of measuring them now")
     parser.add_argument("--jobs", default="keyed,dense")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     runs.need_program()
     os.chdir(runs.ROOT)
     with tempfile.TemporaryDirectory(prefix="trimtab-bench-") as scratch:
@@ -197,8 +197,8 @@ def main():
             say("Fashion-MNIST is not installed (dataset-fashion-mnist): dense is left out")
             names.remove("dense")
         passed = {name: check_job(name, costs, options) for name in names}
-    sys.exit(0 if passed.get("keyed", True) else 1)
+    return 0 if passed.get("keyed", True) else 1
 
 
 if __name__ == "__main__":
-    main()
+    runs.end_with(main, "simcheck")

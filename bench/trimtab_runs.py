@@ -1,6 +1,6 @@
 """Running trimtab from a benchmark: one job, its JSON, how busy the machine was otherwise; and the lines to print.
 
-Used by knobs.py and selftune.py beside it; nothing to run by itself.
+Used by the benchmarks beside it that run jobs; nothing to run by itself.
 """
 import json
 import math
@@ -21,6 +21,16 @@ JIFFY = 1.0 / os.sysconf("SC_CLK_TCK")
 
 class RunFailed(Exception):
     """The program refused the job, broke off or took too long; the text is for the person at the terminal."""
+
+
+def end_with(main, name):
+    """Runs main(arguments) of bench/run NAME and ends the process with what it returns, or says which run failed."""
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except RunFailed as failure:
+        sys.exit(f"bench/run {name}: a run failed: {failure}")
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 def need_program():
