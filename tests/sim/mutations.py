@@ -2,6 +2,7 @@
 """Shows that simulations bite: plants bugs in a copy of the sources, one at a time, and runs seeds until one fails.
 
     mutations.py [--seeds N] [--only NAME] [SOURCES]
+    mutations.py --fit [SOURCES]      only looks whether each bug still fits the sources
 
 Seeds are those of ps/test/relocation_schedule_test.c, then of the swarm; between them a worker crashes at every fifth
 message (tests/sim/boundaries.c). Each bug is what one rule of the protocol (ps/README.md) or of retrying and consistency forbids, planted together with
@@ -16,7 +17,8 @@ import sys
 import tempfile
 import time
 
-MOVES, REQUESTS, CLIENT, ROUNDS = "ps/src/moves.c", "ps/src/requests.c", "ps/src/client.c", "ps/src/rounds.c"
+MOVES, REQUESTS, ROUNDS = "ps/src/moves.c", "ps/src/requests.c", "ps/src/rounds.c"
+CLIENT, ROUTES = "ps/src/client.c", "ps/src/client_routes.c"
 SERVER, WORKER, NODE = "ps/src/server.c", "job/src/worker.c", "job/src/node.c"
 
 # name: what it is, [(file, text, instead)]
@@ -60,7 +62,7 @@ BUGS = {
          "    if (is_in(server, slot, frame)) {\n"),
     ]),
     "never_again": ("nobody sends again what had no answer", [
-        (CLIENT, "        if (request->state != REQUEST_SENT || client->now_ns - request->sent_ns < retry_ns)\n", "        if (retry_ns > 0)\n"),
+        (CLIENT, "        if (request->state != TTI_REQUEST_SENT || client->now_ns - request->sent_ns < retry_ns)\n", "        if (retry_ns > 0)\n"),
     ]),
     "old_answers": ("answers to an earlier pull are taken for this one's", [
         (CLIENT, "        frame->sequence != client->operation_number || frame->count", "        frame->count"),
@@ -85,13 +87,13 @@ BUGS = {
         (SERVER, "            slot->sequence[n] = tti_sequence_base(slot->restored_at);\n            slot->clock[n] = 0;\n", ""),
     ]),
     "numbers_go_on": ("pushes to a restored partition are not numbered anew", [
-        (CLIENT, "    route->sequence = tti_sequence_base(restored_at);\n", ""),
+        (ROUTES, "    route->sequence = tti_sequence_base(restored_at);\n", ""),
     ]),
     "the_dead_are_asked": ("a worker that adopts a generation asks a dead server for what it gave away", [
-        (CLIENT, "first || route->drains || is_gone(view, view->previous[p]);", "first || route->drains;"),
+        (ROUTES, "first || route->drains || is_gone(view, view->previous[p]);", "first || route->drains;"),
     ]),
     "rows_of_the_dead": ("what a dead worker had taken and not trained is forgotten", [
-        ("job/src/membership.c", "            tti_worker_bury(&rt->nodes[n]);\n", "            ;\n"),
+        ("job/src/membership.c", "        tti_worker_bury(&rt->nodes[n]);\n", "        ;\n"),
     ]),
     "clock_untold": ("nobody tells a restored partition his clock", [
         (NODE, "    node->clock_unknown |= node->working && died && consistency == TT_PS_SSP;\n", ""),
@@ -174,12 +176,25 @@ def plant(tree, changes):
     return before
 
 
+def unfit(sources):
+    """Names of the bugs whose texts do not occur exactly once in the sources."""
+    def count(name, text):
+        with open(os.path.join(sources, name), encoding="utf-8") as file:
+            return file.read().count(text)
+    return [name for name, (_, changes) in BUGS.items() if any(count(*change[:2]) != 1 for change in changes)]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--seeds", type=int, default=2000)
     parser.add_argument("--only", choices=sorted(BUGS))
+    parser.add_argument("--fit", action="store_true")
     parser.add_argument("sources", nargs="?", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
     options = parser.parse_args()
+    if options.fit:
+        misfits = unfit(options.sources)
+        print(f"{len(BUGS)} bugs, {len(misfits)} do not fit the sources any more: {' '.join(misfits)}".rstrip(": "))
+        return len(misfits) > 0
     survived = 0
     with tempfile.TemporaryDirectory(prefix="trimtab-mutations-") as tree:
         copy_of(os.path.abspath(options.sources), tree)

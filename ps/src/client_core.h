@@ -1,0 +1,99 @@
+// The inside of a worker's client: one pull or push at a time, as one request a partition, several
+// of them in flight.
+#ifndef TTI_CLIENT_CORE_H
+#define TTI_CLIENT_CORE_H
+
+#include "server_core.h"
+
+typedef enum tti_request_state {
+    TTI_REQUEST_TODO,
+    TTI_REQUEST_SENT,
+    TTI_REQUEST_DONE
+} tti_request_state;
+
+// One partition's part of the operation: entries [begin, begin + count) of `order`.
+typedef struct tti_request {
+    uint32_t partition, begin, count;
+    tti_request_state state;
+    int moving; // its partition was found moving
+    uint64_t first_sent_ns, sent_ns;
+} tti_request;
+
+// What the client knows of a partition.
+typedef struct tti_route {
+    uint16_t pull_from, push_to;
+    uint32_t moved_at;
+    uint32_t restored_at; // generation in which it was last taken from a checkpoint, or 0
+    int drains;           // it moves by a drain, and its new owner has not answered yet
+    uint64_t sequence;    // last push sent; counted from tti_sequence_base(restored_at)
+    uint32_t request;     // index of its request in this operation, or UINT32_MAX
+    // originals of a seal, to be carried by the next push
+    uint32_t carry_of; // generation of the seal, or 0
+    uint8_t *carry_flags;
+    float *carry_state;
+    size_t carry_flags_capacity, carry_state_capacity;
+} tti_route;
+
+typedef enum tti_operation { TTI_IDLE, TTI_PULLING, TTI_PUSHING } tti_operation;
+
+struct tt_ps_client {
+    const tt_ps_table *table;
+    uint32_t node, node_count;
+    uint32_t attempt; // which process of this number it is
+    tt_outbox outbox;
+    tt_ps_hooks hooks;
+    const tt_ps_view *view;
+    uint64_t now_ns, next_look_ns; // the latter for what has had no answer
+    uint32_t in_flight;
+    int bf16;
+    tti_route *routes;     // [partition_count]
+    tti_request *requests; // [partition_count]
+    uint32_t request_count, next, outstanding, done;
+    tti_operation operation;
+    uint64_t operation_number; // names the pulls of one operation
+    tt_ps_keys keys;
+    int read_only;
+    uint32_t need;
+    float *out;
+    const float *gradients;
+    uint32_t clock, detail;
+    int probing;  // the push under way only asks
+    uint32_t had; // partitions that answered a probe with yes
+    int late;     // the last pull was of a round that is not kept
+    // the keys in order of partition, and where each stands in the caller's arrays
+    uint8_t *wire_keys; // [max_keys] of key bytes
+    uint32_t *order;    // [max_keys]; sparse only
+    uint32_t *partition_of_key;
+    uint32_t max_keys;
+    float *packed;   // [max_keys][width] one request's values in wire order; sparse only
+    tt_bf16 *halves; // [max_keys][width]
+    float *cells;    // carried originals being packed
+    size_t cells_capacity;
+    tt_ps_client_counters counters;
+    uint64_t *waits;          // [TT_PS_WAITS_MAX]
+    uint64_t longest_wait_ns; // since last asked
+};
+
+// ---- client_routes.c ---------------------------------------------------------------------------
+
+// What was pushed to a partition before a restore is gone with the state it went to.
+void tti_route_count_anew(tti_route *route, uint32_t restored_at);
+
+// ---- client_keys.c -----------------------------------------------------------------------------
+
+// Makes the requests of an operation on `client->keys`: one a partition that has some of them.
+void tti_client_group(tt_ps_client *client);
+// One more, of entries [begin, begin + count). The client keeps it.
+tti_request *
+tti_client_add_request(tt_ps_client *client, uint32_t partition, uint32_t begin, uint32_t count);
+// Whether the operation is on all rows of the table.
+int tti_client_is_whole(const tt_ps_client *client);
+// Where the request's i-th row stands in the caller's arrays.
+size_t tti_client_position(const tt_ps_client *client, const tti_request *request, uint32_t i);
+
+// ---- client_send.c -----------------------------------------------------------------------------
+
+// Sends the request, again if need be, to where its partition's route leads now.
+void tti_client_send(tt_ps_client *client, tti_request *request);
+
+#endif
