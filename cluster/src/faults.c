@@ -1,5 +1,5 @@
-// Faults of a simulation: hosts that pause or slow down, messages that are lost, late, or come
-// twice.
+// Faults of a simulation: hosts that pause, slow down or crash, clocks that are wrong, messages
+// that are lost, late, or come twice.
 #include "sim.h"
 #include <math.h>
 
@@ -13,7 +13,8 @@ holds(const tt_sim *sim, const tt_sim_fault *fault)
 static int
 is_of_hosts(const tt_sim_fault *fault)
 {
-    return fault->kind == TT_SIM_PAUSE || fault->kind == TT_SIM_SLOW || fault->kind == TT_SIM_CRASH;
+    return fault->kind == TT_SIM_PAUSE || fault->kind == TT_SIM_SLOW ||
+           fault->kind == TT_SIM_CRASH || fault->kind == TT_SIM_SKEW;
 }
 
 static int
@@ -34,6 +35,19 @@ slowness_of(const tt_sim *sim, uint32_t host)
             slowness *= fault->factor;
     }
     return slowness;
+}
+
+uint64_t
+tti_faults_skew_ns(const tt_sim *sim, uint32_t host)
+{
+    double now_s = 1e-9 * (double)sim->now_ns, ahead_s = 0;
+    for (uint32_t i = 0; i < sim->options.fault_count; i++) {
+        const tt_sim_fault *fault = &sim->faults[i];
+        if (fault->kind == TT_SIM_SKEW && in_range(fault, host) && now_s >= fault->begin_s)
+            ahead_s += fault->seconds +
+                       (fault->factor - 1) * (TT_MIN(now_s, fault->end_s) - fault->begin_s);
+    }
+    return (uint64_t)llround(1e9 * ahead_s);
 }
 
 static void
@@ -133,6 +147,10 @@ tti_faults_begin(tt_sim *sim)
             continue;
         if (fault->kind == TT_SIM_CRASH) {
             begin_crash(sim, i);
+            continue;
+        }
+        if (fault->kind == TT_SIM_SKEW) {
+            sim->skews_clocks = 1;
             continue;
         }
         tti_agenda_put(&sim->agenda, (uint64_t)llround(1e9 * fault->begin_s), on_change, sim, i);

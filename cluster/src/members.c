@@ -1,6 +1,7 @@
 // Heartbeats and the rules of death: what the master holds of its nodes, and what a node's process
 // holds of itself.
 #include "tt/cluster_members.h"
+#include <stdlib.h>
 
 // ---- the master's side -------------------------------------------------------------------------
 
@@ -70,7 +71,10 @@ tt_members_receive(tt_members *members, const tt_frame *frame, uint64_t now_ns, 
     if (frame->kind != TT_FRAME_HEARTBEAT || frame->sender >= members->count)
         return 0;
     tt_member *member = &members->member[frame->sender];
-    *answer = (tt_frame){.kind = TT_FRAME_HEARTBEAT_REPLY, .attempt = frame->attempt};
+    *answer = (tt_frame){.kind = TT_FRAME_HEARTBEAT_REPLY,
+                         .attempt = frame->attempt,
+                         .clock = frame->clock,
+                         .sequence = now_ns};
     if (frame->attempt == 0) {
         greet(member, now_ns, answer);
         return 1;
@@ -141,9 +145,48 @@ tt_pulse_due(tt_pulse *pulse, uint64_t now_ns, tt_frame *out)
         return 0;
     // One that stood still does not make up for what it has missed.
     pulse->next_ns = TT_MAX(pulse->next_ns + pulse->period_ns, now_ns);
-    *out = (tt_frame){
-        .kind = TT_FRAME_HEARTBEAT, .sender = (uint16_t)pulse->node, .attempt = pulse->attempt};
+    pulse->sent_ns = now_ns;
+    *out = (tt_frame){.kind = TT_FRAME_HEARTBEAT,
+                      .sender = (uint16_t)pulse->node,
+                      .attempt = pulse->attempt,
+                      .clock = ++pulse->beats};
     return 1;
+}
+
+// The exchange of the shortest round trip, or NULL.
+static const tt_pulse_exchange *
+best_exchange(const tt_pulse *pulse)
+{
+    uint32_t count = TT_MIN(pulse->exchange_count, (uint32_t)TT_PULSE_EXCHANGES);
+    const tt_pulse_exchange *best = NULL;
+    for (uint32_t i = 0; i < count; i++)
+        if (best == NULL || pulse->exchange[i].trip_ns < best->trip_ns)
+            best = &pulse->exchange[i];
+    return best;
+}
+
+static void
+compare_clocks(tt_pulse *pulse, const tt_frame *frame, uint64_t now_ns)
+{
+    if (frame->clock != pulse->beats || pulse->beats == 0 || now_ns < pulse->sent_ns)
+        return; // the answer to an earlier one: when that was sent is forgotten
+    tt_pulse_exchange one = {.trip_ns = now_ns - pulse->sent_ns};
+    one.ahead_ns = (int64_t)(pulse->sent_ns + one.trip_ns / 2 - frame->sequence);
+    const tt_pulse_exchange *best = best_exchange(pulse);
+    // Both cannot be true of one clock: it has jumped, or gains, and what was known is of no use.
+    if (best != NULL &&
+        llabs(one.ahead_ns - best->ahead_ns) > (int64_t)(one.trip_ns / 2 + best->trip_ns / 2))
+        pulse->exchange_count = 0;
+    pulse->exchange[pulse->exchange_count++ % TT_PULSE_EXCHANGES] = one;
+}
+
+int64_t
+tt_pulse_ahead_ns(const tt_pulse *pulse)
+{
+    const tt_pulse_exchange *best = best_exchange(pulse);
+    if (best == NULL || llabs(best->ahead_ns) <= (int64_t)(best->trip_ns / 2 + 1))
+        return 0;
+    return best->ahead_ns;
 }
 
 tt_pulse_verdict
@@ -151,6 +194,7 @@ tt_pulse_receive(tt_pulse *pulse, const tt_frame *frame, uint64_t now_ns)
 {
     if (frame->kind != TT_FRAME_HEARTBEAT_REPLY || frame->attempt != pulse->attempt)
         return TT_PULSE_FINE; // of an earlier one
+    compare_clocks(pulse, frame, now_ns);
     if ((frame->flags & TT_FRAME_WELCOME) != 0 && pulse->attempt == 0) {
         pulse->attempt = frame->detail;
         pulse->next_ns = now_ns;

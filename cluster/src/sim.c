@@ -487,15 +487,30 @@ tt_sim_run(tt_sim *sim, void (*body)(void *argument), void *argument, tt_error *
 }
 
 static uint64_t
-read_clock(void *self)
+read_true_clock(void *self)
 {
     return ((const tt_sim *)self)->now_ns;
+}
+
+static uint64_t
+read_clock(void *self)
+{
+    const tt_sim *sim = self;
+    if (!sim->skews_clocks || sim->running == NULL || sim->running->host == TT_SIM_NOWHERE)
+        return sim->now_ns;
+    return sim->now_ns + tti_faults_skew_ns(sim, sim->running->host);
 }
 
 tt_clock
 tt_sim_clock(tt_sim *sim)
 {
     return (tt_clock){read_clock, sim};
+}
+
+tt_clock
+tt_sim_true_clock(tt_sim *sim)
+{
+    return (tt_clock){read_true_clock, sim};
 }
 
 void

@@ -1,10 +1,12 @@
 // Goal: who is silent for the time-out is declared dead, and nobody else; what a dead process says
 // is refused; its successor begins under a new attempt, and only after the burial. Method: the two
 // state machines against each other, step by step and over a network that loses, doubles and
-// delays, with pauses and crashes drawn from a seed.
+// delays, with pauses and crashes drawn from a seed. A host knows by how much its clock is ahead,
+// as well as the way there and back allows.
 #include "tt/cluster_members.h"
 #include "tt/core.h"
 #include <setjmp.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -74,6 +76,67 @@ another_process_in_its_place_is_death(void **state)
     assert_int_equal(tt_members_tick(&m, 400ull * MS), 0);
     assert_true(say(&m, 1, 2, 500ull * MS) && answer.flags == TT_FRAME_REFUSED);
     tt_members_close(&m);
+}
+
+// A beat that is sent at `sent_ns` of the master's clock, by a host that is `ahead_ns` of it.
+static void
+exchange(
+    tt_pulse *p, tt_members *m, uint64_t sent_ns, int64_t ahead_ns, uint64_t there, uint64_t back)
+{
+    tt_frame beat;
+    p->next_ns = 0;
+    assert_true(tt_pulse_due(p, sent_ns + (uint64_t)ahead_ns, &beat));
+    assert_true(tt_members_receive(m, &beat, sent_ns + there, &answer));
+    (void)tt_pulse_receive(p, &answer, sent_ns + there + back + (uint64_t)ahead_ns);
+}
+
+static void
+clocks_are_compared(void **state)
+{
+    tt_members m;
+    tt_rng rng;
+    TT_UNUSED(state);
+    tt_rng_init(&rng, 3, TT_RNG_SIMULATION, 1);
+    m = members_at(0);
+    for (int turn = 0; turn < 200; turn++) {
+        tt_pulse p = tt_pulse_begin(1, 1, 250ull * MS, 0);
+        int64_t ahead_ns = turn % 4 == 0 ? 0 : (int64_t)tt_rng_below(&rng, 10000) * MS;
+        uint64_t least_trip = UINT64_MAX;
+        assert_true(tt_pulse_ahead_ns(&p) == 0); // nothing known
+        for (uint32_t i = 0; i < 20; i++) {
+            if (i == 10 && turn % 4 != 0) {
+                ahead_ns += 5000ll * MS;
+                least_trip = UINT64_MAX;
+            }
+            uint64_t there = tt_rng_below(&rng, 2 * MS), back = tt_rng_below(&rng, 2 * MS);
+            least_trip = TT_MIN(least_trip, there + back);
+            exchange(&p, &m, (1 + i) * 250ull * MS, ahead_ns, there, back);
+            // What is not of the last eight exchanges is forgotten.
+            int64_t error = tt_pulse_ahead_ns(&p) - ahead_ns;
+            assert_true(ahead_ns != 0 || error == 0);
+            assert_true(llabs(error) <= (int64_t)(i < 8 ? least_trip + 1 : 4 * MS));
+        }
+    }
+    tt_members_close(&m);
+}
+
+// Answers that belong to another heartbeat say nothing.
+static void
+late_answers_are_not_used(void **state)
+{
+    tt_pulse p = tt_pulse_begin(1, 1, 250ull * MS, 0);
+    tt_frame beat, late = {.kind = TT_FRAME_HEARTBEAT_REPLY, .attempt = 1};
+    TT_UNUSED(state);
+    assert_true(tt_pulse_due(&p, 1000ull * MS, &beat));
+    late.clock = beat.clock;
+    p.next_ns = 0;
+    assert_true(tt_pulse_due(&p, 2000ull * MS, &beat));
+    late.sequence = 1;
+    (void)tt_pulse_receive(&p, &late, 2001ull * MS);
+    assert_true(tt_pulse_ahead_ns(&p) == 0);
+    late.clock = beat.clock;
+    (void)tt_pulse_receive(&p, &late, 2001ull * MS);
+    assert_true(tt_pulse_ahead_ns(&p) > 1999ll * MS);
 }
 
 static void
@@ -262,6 +325,8 @@ main(void)
         cmocka_unit_test(silence_is_death),
         cmocka_unit_test(another_process_in_its_place_is_death),
         cmocka_unit_test(a_pulse_keeps_its_period),
+        cmocka_unit_test(clocks_are_compared),
+        cmocka_unit_test(late_answers_are_not_used),
         cmocka_unit_test(everybody_comes_back_under_a_new_attempt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -136,6 +136,55 @@ links_are_cut(void **state)
     assert_int_equal(tally.came, 1000);
 }
 
+static void *
+read_clocks(void *self)
+{
+    worker *one = self;
+    tt_clock master = tt_sim_true_clock(one->w->sim);
+    uint64_t last_ns = 0;
+    tt_sim_settle_on(one->w->sim, one->host);
+    for (uint32_t i = 0; i < 400; i++) {
+        double is_s = 1e-9 * (double)tt_clock_now(&master);
+        double ahead_s = is_s < 1 ? 0 : 0.5 + 0.01 * (TT_MIN(is_s, 2.0) - 1);
+        uint64_t shown_ns = tt_clock_now(&one->w->clock);
+        assert_true(shown_ns >= last_ns);
+        last_ns = shown_ns;
+        assert_true(fabs(1e-9 * (double)shown_ns - is_s - (one->host == 1 ? ahead_s : 0)) < 1e-8);
+        sleep_s(one->w, 1e-2);
+    }
+    return NULL;
+}
+
+static void
+read_clocks_everywhere(void *self)
+{
+    world *w = self;
+    worker readers[2] = {{.w = w, .host = 0}, {.w = w, .host = 1}};
+    for (int i = 0; i < 2; i++)
+        start(&readers[i], read_clocks);
+    for (int i = 0; i < 2; i++)
+        tt_thread_join(&readers[i].thread);
+    assert_true(fabs(now_s(w) - 4) < 0.1); // who is nowhere has the right time
+}
+
+static void
+clocks_are_skewed(void **state)
+{
+    world w = {0};
+    const tt_sim_host hosts[] = {{1, 1}, {1, 1}};
+    const tt_sim_fault fault = {.kind = TT_SIM_SKEW,
+                                .from = 1,
+                                .to = 1,
+                                .seconds = 0.5,
+                                .factor = 1.01,
+                                .begin_s = 1,
+                                .end_s = 2};
+    TT_UNUSED(state);
+    run_world(
+        &w, &(tt_sim_options){.host_count = 2, .hosts = hosts, .fault_count = 1, .faults = &fault},
+        read_clocks_everywhere);
+}
+
 int
 main(void)
 {
@@ -143,6 +192,7 @@ main(void)
         cmocka_unit_test(hosts_pause_and_slow_down),
         cmocka_unit_test(messages_suffer),
         cmocka_unit_test(links_are_cut),
+        cmocka_unit_test(clocks_are_skewed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,6 +75,7 @@ tti_agent_main(void *self)
     while (!tt_load_acquire(&m->stop_agents)) { // released in tti_membership_stop
         tt_frame beat;
         (void)tt_mesh_receive(m->control, node->index, 16, on_frame, node);
+        tt_store_relaxed(&node->ahead_ns, tt_pulse_ahead_ns(&node->pulse));
         uint64_t now = tt_clock_now(&rt->clock);
         if (tt_pulse_due(&node->pulse, now, &beat))
             outbox.send(outbox.self, rt->node_count, &beat, NULL, 0);

@@ -6,17 +6,17 @@ enum { FAULTS_MAX = 10000 };
 
 typedef struct fault_spec {
     int kind;
-    double share, seconds, factor, at, lasts;
+    double share, seconds, factor, drift, at, lasts;
     int64_t from, to, after;
 } fault_spec;
 
 #define AT(field) offsetof(fault_spec, field)
 
 static const char *const kinds[] = {"drop",  "duplicate", "delay", "reorder", "cut_off",
-                                    "pause", "slow",      "crash", NULL};
+                                    "pause", "slow",      "crash", "skew",    NULL};
 static const tt_sim_fault_kind kind_of[] = {TT_SIM_DROP,    TT_SIM_DUPLICATE, TT_SIM_DELAY,
                                             TT_SIM_REORDER, TT_SIM_CUT_OFF,   TT_SIM_PAUSE,
-                                            TT_SIM_SLOW,    TT_SIM_CRASH};
+                                            TT_SIM_SLOW,    TT_SIM_CRASH,     TT_SIM_SKEW};
 static const tt_config_key keys[] = {
     {.path = "kind",
      .kind = TT_CONFIG_ENUM,
@@ -42,6 +42,12 @@ static const tt_config_key keys[] = {
      .min = 1,
      .max = 1e6,
      .default_text = "4"},
+    {.path = "drift",
+     .kind = TT_CONFIG_REAL,
+     .offset = AT(drift),
+     .min = 0,
+     .max = 1,
+     .default_text = "0"},
     {.path = "from",
      .kind = TT_CONFIG_INT,
      .offset = AT(from),
@@ -73,7 +79,7 @@ static int
 is_of_hosts(tt_sim_fault_kind kind)
 {
     return kind == TT_SIM_CUT_OFF || kind == TT_SIM_PAUSE || kind == TT_SIM_SLOW ||
-           kind == TT_SIM_CRASH;
+           kind == TT_SIM_CRASH || kind == TT_SIM_SKEW;
 }
 
 static void
@@ -112,7 +118,7 @@ read_fault(tt_job *job, const tt_config_node *node, tt_sim_fault *out)
                           .to = f.to < 0 ? TT_SIM_ANY : (uint32_t)f.to,
                           .share = f.share,
                           .seconds = f.seconds,
-                          .factor = f.factor,
+                          .factor = kind == TT_SIM_SKEW ? 1 + f.drift : f.factor,
                           .messages = (uint64_t)f.after,
                           .begin_s = f.at,
                           .end_s = end_s};

@@ -79,6 +79,7 @@ typedef struct tti_node {
     // Its host's part (agent.c), where processes can die.
     tt_thread agent;
     tt_pulse pulse;
+    int64_t ahead_ns; // this host's clock to the master's, relaxed; the agent writes it
     int crashed; // the process has ended where it stood; [master and the simulation, in turns]
     tt_ps_server *server; // messages only
     tt_ps_client *client; // messages only

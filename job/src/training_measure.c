@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+enum { TURN_NS = 10000000 };
+
 static int
 by_sequence(const void *a, const void *b)
 {
@@ -14,7 +16,7 @@ static void
 feed(tti_training *tr, const tti_record *record)
 {
     const tti_runtime *rt = tr->rt;
-    double time_s = (double)(record->done_ns - rt->start_ns - tr->paused_ns) * 1e-9;
+    double time_s = (double)(int64_t)(record->done_ns - rt->start_ns - tr->paused_ns) * 1e-9;
     tt_est_sample sample = {.generation = record->generation,
                             .sequence = tr->iterations, // apply order, closed up
                             .worker = record->worker,
@@ -76,6 +78,12 @@ tti_training_drain(tti_training *tr)
         count +=
             tti_records_take(&tr->rt->nodes[n].records, tr->drained + count, TTI_DRAIN_MAX - count);
     qsort(tr->drained, count, sizeof *tr->drained, by_sequence);
-    for (uint32_t i = 0; i < count; i++)
+    uint64_t now_ns = tt_clock_now(&tr->rt->clock);
+    for (uint32_t i = 0; i < count; i++) {
+        // Later than now, by a host's clock that has not been compared since it jumped. Of one that
+        // was, times are right to about a turn of the master.
+        if (tr->drained[i].done_ns > now_ns + TURN_NS)
+            tr->drained[i].done_ns = now_ns;
         (tr->job->table.consistency == TT_PS_BSP ? feed_slice : feed)(tr, &tr->drained[i]);
+    }
 }

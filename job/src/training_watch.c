@@ -34,6 +34,14 @@ keep_row(tti_lookout *w, const tt_store_progress *row)
     return TT_OK;
 }
 
+// tti_training_now(), but not by the clock of the worker's host that calls.
+static double
+now_by_master(const tti_training *tr)
+{
+    tt_clock clock = tt_sim_true_clock(tr->job->sim);
+    return (double)(tt_clock_now(&clock) - tr->rt->start_ns - tr->paused_ns) * 1e-9;
+}
+
 static tt_status
 look_at(tti_training *tr, uint64_t iterations)
 {
@@ -41,7 +49,7 @@ look_at(tti_training *tr, uint64_t iterations)
     tt_model_metrics metrics;
     tti_runtime_peek_model(tr->rt, w->model);
     TT_TRY(tt_model_evaluate_loss(tr->job->model, tr->job->train, w->model, &metrics, &w->err));
-    const tt_store_progress row = {.time_s = tti_training_now(tr),
+    const tt_store_progress row = {.time_s = now_by_master(tr),
                                    .iteration = (int64_t)iterations,
                                    .epoch = tti_training_epochs(tr),
                                    .loss = metrics.loss,

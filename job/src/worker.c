@@ -293,6 +293,7 @@ measure(tti_node *node, uint32_t slot, const tti_compute_task *task, uint64_t ap
     tti_runtime *rt = node->rt;
     uint32_t micro = task->micro_count, rows = tt_batch_rows(node->batches[slot]);
     uint64_t now = tt_clock_now(&rt->clock);
+    uint64_t done = now - (uint64_t)tt_load_relaxed(&node->ahead_ns); // on the master's clock
     uint64_t cycle = now - node->boundary_ns - TT_MIN(node->paused_ns, now - node->boundary_ns);
     node->boundary_ns = now;
     node->paused_ns = 0;
@@ -305,7 +306,7 @@ measure(tti_node *node, uint32_t slot, const tti_compute_task *task, uint64_t ap
             continue;
         tti_record record = {.sequence = is_bsp(node) ? node->batch_round[slot] : sequence + piece,
                              .generation = node->adopted->view->generation,
-                             .done_ns = now - cycle * (micro - 1 - piece) / micro,
+                             .done_ns = done - cycle * (micro - 1 - piece) / micro,
                              .cycle_ns = cycle / micro,
                              .worker = node->index,
                              .examples = end - begin,

@@ -71,13 +71,16 @@ draw_fault(tt_rng *rng, drawn *d)
 {
     text *t = &d->moving;
     const char *kind =
-        ONE_OF(rng, "drop", "duplicate", "delay", "reorder", "cut_off", "pause", "slow");
+        ONE_OF(rng, "drop", "duplicate", "delay", "reorder", "cut_off", "pause", "slow", "skew");
     uint32_t host = between(rng, 0, d->nodes - 1);
     add(t, "{kind: %s", kind);
     if (strcmp(kind, "cut_off") == 0 || strcmp(kind, "pause") == 0)
         add(t, ", from: %u, at: %ums, for: %ums", host, between(rng, 0, 400), between(rng, 1, 200));
     else if (strcmp(kind, "slow") == 0)
         add(t, ", from: %u, factor: %u, at: %ums", host, between(rng, 2, 10), between(rng, 0, 200));
+    else if (strcmp(kind, "skew") == 0)
+        add(t, ", from: %u, by: %ums, drift: %.3f, at: %ums", host, between(rng, 0, 5000),
+            0.001 * between(rng, 0, 100), between(rng, 0, 400));
     else
         add(t, ", share: %u%%, by: %ums", between(rng, 1, 8), between(rng, 1, 30));
     add(t, "}");

@@ -39,6 +39,9 @@ typedef enum tt_sim_fault_kind {
     // empty and there again. With `messages` it stops when it has sent or handled so many since
     // begin_s, and is there again (end_s - begin_s) later.
     TT_SIM_CRASH,
+    // The host's clock jumps ahead by `seconds`, and gains (factor - 1) seconds a second until
+    // end_s; what it is ahead then, it stays.
+    TT_SIM_SKEW,
 } tt_sim_fault_kind;
 
 enum { TT_SIM_ANY = UINT32_MAX };
@@ -77,8 +80,11 @@ TT_NODISCARD tt_status tt_sim_run(tt_sim *sim,
 
 // ---- from within a fiber ----------------------------------------------------------------------
 
-// Virtual nanoseconds since the simulation was opened. thread: the simulation's
+// Virtual nanoseconds since the simulation was opened, as the clock of the calling fiber's host
+// shows them; never less than before. thread: the simulation's
 tt_clock tt_sim_clock(tt_sim *sim);
+// The same without any host's error: the master's.
+tt_clock tt_sim_true_clock(tt_sim *sim);
 // The calling fiber runs on `host` from now on.
 void tt_sim_settle_on(tt_sim *sim, uint32_t host);
 // Adds to what the calling fiber has to work before its next wait or flush.

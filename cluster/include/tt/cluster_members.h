@@ -62,10 +62,23 @@ void tt_members_taken_up(tt_members *members);
 
 // ---- the pulse of a node's process ------------------------------------------------------------
 
+// What a heartbeat and its answer say of this host's clock: by how much it is ahead of the
+// master's, give or take half the round trip.
+typedef struct tt_pulse_exchange {
+    int64_t ahead_ns;
+    uint64_t trip_ns;
+} tt_pulse_exchange;
+
+enum { TT_PULSE_EXCHANGES = 8 };
+
 typedef struct tt_pulse {
     uint32_t node;
     uint32_t attempt; // 0: a new process that has not been told its own
     uint64_t period_ns, next_ns;
+    uint32_t beats;   // heartbeats sent
+    uint64_t sent_ns; // the last of them
+    uint32_t exchange_count;
+    tt_pulse_exchange exchange[TT_PULSE_EXCHANGES]; // the last ones, in a ring
 } tt_pulse;
 
 typedef enum tt_pulse_verdict {
@@ -78,5 +91,10 @@ tt_pulse tt_pulse_begin(uint32_t node, uint32_t attempt, uint64_t period_ns, uin
 // True when a heartbeat is due: *out is to be sent.
 int tt_pulse_due(tt_pulse *pulse, uint64_t now_ns, tt_frame *out);
 tt_pulse_verdict tt_pulse_receive(tt_pulse *pulse, const tt_frame *frame, uint64_t now_ns);
+// By how much this host's clock is ahead of the master's: of the last exchanges, what the one of
+// the shortest round trip says (Cristian 1989; the clock filter of NTP, RFC 5905). 0 when the
+// clocks may be equal for all that is known. The error is at most that round trip. A clock that has
+// jumped is known from the next heartbeat on.
+int64_t tt_pulse_ahead_ns(const tt_pulse *pulse);
 
 #endif
