@@ -11,11 +11,13 @@ fixed and untuned, is within 10 % of the best of all that are measured so: the s
 of plain `bench/run selftune` of this program if it was run, and then, for each run and in the order in which it entered
 them, its settings until a good one is found. Settings that the run itself measured at more than 1.6 times the seconds per
 iteration of its last one are not good and not measured.
-A machine that others use is faster at one minute than at another, by half and more, while the passes over the data that a
-setting needs to the loss differ by some hundredths from run to run. So the time is taken as their product: passes from one
-run to the loss, and seconds a pass from short runs, each beside one of the reference, a setting that stays the same, the
-one that goes first changing; what counts is the median ratio of these pairs. The settings that look best are measured
-with fresh pairs before they are called so: the least of many figures is too good to be true.
+A machine that others use is faster at one minute than at another, by half and more, and one process is faster than the
+next, while the passes over the data that a setting needs to the loss differ by some hundredths from run to run. So a
+setting's time is the product of its passes, from one run of its own to the loss, and of its seconds an iteration, from
+rounds: untuned jobs that a script moves through all settings in question in random order, half a pass over the data in
+each, the time of moving left out. What counts is the median over 20 rounds of its seconds over those of the settings in
+which the tuned runs ended, which are in every round. The best is chosen by every other round and timed by the rest: the
+least of many figures is too good to be true.
 A run that never enters a good setting counts with its whole time when it is cold, and as infinitely slow when it is warm.
 
 Every finished run is appended to FILE (bench/results/selftune-warm.jsonl); started again, the bench goes on where it
@@ -25,9 +27,12 @@ import argparse
 import json
 import math
 import os
+import random
 import shutil
 import signal
 import sqlite3
+import statistics
+import tempfile
 
 import selftune
 import trimtab_runs as runs  # beside this file
@@ -36,11 +41,11 @@ from trimtab_runs import say
 BAR = 0.5  # warm / cold, medians
 GOOD = 1.10
 SCREEN = 1.6
-PAIRS = 8  # of short runs of a setting and of the reference
-SHORT_S = 1.5  # of training
-HOPELESS = {2: 1.6, 4: 1.3}  # after so many pairs, a setting with more than this ratio is left at that
-FRESH = 3  # settings that look best and are measured anew
-CUT = 3.0  # a run to the loss ends after so many passes of the reference's
+STRETCH = 0.5  # of a pass over the data, in each setting and round
+ROUGH, FULL = 4, 20  # rounds until a setting may be called too slow, until it may be called good
+MARGIN = 1.2  # more than so much above good after ROUGH rounds: too slow
+JOB_ROUNDS = 4  # of one job
+WAVE = 6  # settings of each run that are measured at a time
 TEACH_SEED = 1001
 TUNED = {"tuner.enabled": "on", "tuner.compare": "off"}
 
@@ -51,10 +56,10 @@ def name_of(setting):
 
 
 class Visit:
-    """One setting a run was in: when it came into force, its values as --set takes them, whether it may be good."""
+    """One setting a run was in: when it came into force, its name (name_of), whether it cannot be good."""
 
-    def __init__(self, start_s, setting, slow):
-        self.start_s, self.setting, self.slow = start_s, setting, slow
+    def __init__(self, start_s, name, slow):
+        self.start_s, self.name, self.slow = start_s, name, slow
 
 
 def visits_of(run_db):
@@ -81,8 +86,23 @@ def visits_of(run_db):
         seen.add(setting)
         # Never measured: gone before a window was full.
         slow = times.get(setting, math.inf) > limit and math.isfinite(limit)
-        visits.append(Visit(start_s, settings[setting], slow))
+        visits.append(Visit(start_s, name_of(settings[setting]), slow))
     return visits, settings[last]
+
+
+def paces_of(run_db, steps, stretch):
+    """{step of the script: seconds an iteration}, without the time in which something moved."""
+    with sqlite3.connect(f"file:{run_db}?mode=ro", uri=True) as db:
+        # Step n, from 0, is setting n + 1: every step counts as one of its own.
+        moves = {setting - 1: row for setting, *row in db.execute(
+            "SELECT to_setting, start_s, duration_s, iterations_during FROM reconfiguration")}
+    paces = {}
+    for step in range(steps - 1):
+        if step in moves and step + 1 in moves:
+            (start_s, duration_s, during), (end_s, _, _) = moves[step], moves[step + 1]
+            if during < stretch / 2:
+                paces[step] = (end_s - start_s - duration_s) / (stretch - during)
+    return paces
 
 
 class Bench:
@@ -90,10 +110,11 @@ class Bench:
         self.options = options
         self.base = dict(selftune.QUICK) if options.quick else {}
         self.stem = os.path.splitext(options.results)[0]
-        self.ledger = selftune.Ledger(options.results, selftune.fingerprint_of(["warm, by ratio", self.base]))
+        self.ledger = selftune.Ledger(options.results, selftune.fingerprint_of(["warm, by rounds", self.base]))
         if not self.ledger.rows:
             shutil.rmtree(self.stem + "-runs", ignore_errors=True)
-        self.reference = None  # the first setting that find_best wants
+        self.anchors = []  # names of the settings in which the runs ended
+        self.seen = {}  # visits of a run
         self.runs_dir = self.stem + "-runs"
         os.makedirs(self.runs_dir, exist_ok=True)
 
@@ -109,7 +130,7 @@ class Bench:
         result = runs.run(selftune.CONFIG, {**self.base, **TUNED, **limit, "seed": seed}, self.runs_dir, timeout=1800,
                           repository=repository, cold=cold)
         row = {"key": key, "kind": kind, "seed": seed, "run": os.path.basename(result["run_dir"])}
-        for name in ("status", "train_seconds", "epochs", "generations", "explore_seconds", "setting", "start_setting",
+        for name in ("status", "train_seconds", "epochs", "iterations", "generations", "explore_seconds", "setting", "start_setting",
                      "started_from", "others"):
             row[name] = result[name]
         if cold and row["started_from"]:
@@ -140,87 +161,111 @@ class Bench:
         return [f"{kind}:{seed}" for seed in range(1, self.options.seeds + 1)]
 
     def visits(self, key):
-        return visits_of(os.path.join(self.runs_dir, self.ledger.rows[key]["run"], "run.db"))
+        if key not in self.seen:
+            self.seen[key] = visits_of(os.path.join(self.runs_dir, self.ledger.rows[key]["run"], "run.db"))
+        return self.seen[key]
 
     # ---- settings on their own ----
 
-    def run_fixed(self, setting, limit, seed=1):
-        return runs.run(selftune.CONFIG, {**self.base, **selftune.UNTUNED, "tuner.compare": "off", "seed": seed,
-                                          **runs.setting_keys(setting), **limit}, timeout=1800)
+    def play(self, names, rounds):
+        """One job that goes through the settings and the anchors, so many rounds; a row of the ledger for each."""
+        number = sum(row["kind"] == "round" for row in self.ledger.rows.values())
+        order = random.Random(number)
+        names = sorted(set(names) | set(self.anchors))
+        stretch = max(round(STRETCH * self.pass_iterations()), 1)
+        visits = []
+        for _ in range(rounds):
+            visits += order.sample(names, len(names))
+        visits.append(order.choice(names))  # ends the last that counts
+        steps = [f"{{iteration: {stretch * (i + 1)}, "
+                 + ", ".join(f"{knob}: {value}" for knob, value in json.loads(name).items()) + "}"
+                 for i, name in enumerate(visits)]
+        end = stretch * (len(visits) + 2) / self.pass_iterations()
+        with tempfile.TemporaryDirectory(prefix="trimtab-bench-") as scratch:
+            script = os.path.join(scratch, "rounds.yaml")
+            with open(script, "w", encoding="utf-8") as file:
+                file.write("tuner: {script: [" + ",\n".join(steps) + "]}\n")
+            limits = {"stop.loss": "null", "stop.max_time": "1h", "stop.max_epochs": f"{end:.6f}"}
+            result = runs.run([selftune.CONFIG, script], {**self.base, **selftune.UNTUNED, "tuner.compare": "off",
+                                                          "seed": 1 + number, **limits}, scratch, timeout=3600)
+            paces = paces_of(os.path.join(result["run_dir"], "run.db"), len(visits), stretch)
+        for first in range(0, rounds * len(names), len(names)):
+            seconds = {visits[i]: paces[i] for i in range(first, first + len(names)) if i in paces}
+            self.ledger.add({"key": f"round:{number}", "kind": "round", "others": result["others"], "seconds": seconds})
+            number += 1
 
-    def passes(self, setting):
-        """Passes over the data to the loss; infinite when it does not get there."""
-        key = f"whole:{name_of(setting)}"
-        if key not in self.ledger.rows:
-            is_reference = setting == self.reference
-            limit = {} if is_reference else {"stop.max_epochs": f"{CUT * self.passes(self.reference):.3f}"}
-            result = self.run_fixed(setting, limit)
-            reached = result["status"] == "converged"
-            if is_reference and not reached:
-                raise runs.RunFailed(f"the reference does not reach the loss: {name_of(setting)}")
-            self.ledger.add({"key": key, "kind": "whole", "others": result["others"],
-                             "epochs": result["epochs"] if reached else None})
-        epochs = self.ledger.rows[key]["epochs"]
-        return math.inf if epochs is None else epochs
+    def pass_iterations(self):
+        row = self.ledger.rows["teach"]
+        return row["iterations"] / row["epochs"]
 
-    def pairs(self, setting, kind="pair"):
-        """Seconds a pass over the reference's, of each pair so far."""
-        prefix = f"{kind}:{name_of(setting)}:"
-        return [row["ratio"] for key, row in self.ledger.rows.items() if key.startswith(prefix)]
+    def ratios(self, name):
+        """Its seconds an iteration over the anchors' in each round it was in."""
+        return [row["seconds"][name] / statistics.median(row["seconds"][anchor] for anchor in self.anchors
+                                                         if anchor in row["seconds"])
+                for row in self.ledger.rows.values() if row["kind"] == "round" and name in row["seconds"]]
 
-    def pair(self, setting, kind):
-        number = len(self.pairs(setting, kind))
-        limit, speed, others = {"stop.max_time": f"{SHORT_S}s"}, {}, []
-        order = [("setting", setting), ("reference", self.reference)]
-        for which, one in order if number % 2 else order[::-1]:
-            result = self.run_fixed(one, limit, seed=1 + number)
-            speed[which] = result["examples_per_second"]
-            others.append(result["others"])
-        self.ledger.add({"key": f"{kind}:{name_of(setting)}:{number}", "kind": kind, "others": max(others),
-                         "ratio": speed["reference"] / speed["setting"]})
+    def pace(self, name):
+        return statistics.median(self.ratios(name))
 
-    def ratio(self, setting, kind="pair"):
-        """Its time to the loss over the reference's."""
-        if setting == self.reference:
-            return 1.0
+    def play_until(self, names, rounds):
         while True:
-            ratios = self.pairs(setting, kind)
-            middle = runs.quartiles(ratios)[1] if ratios else math.nan
-            if len(ratios) >= PAIRS or middle > HOPELESS.get(len(ratios), math.inf):
-                break
-            self.pair(setting, kind)
-        if len(ratios) < PAIRS:
-            return middle
-        known = f"whole:{name_of(setting)}" in self.ledger.rows
-        found = middle * self.passes(setting) / self.passes(self.reference)
-        if not known:
-            say(f"[{len(self.ledger.rows)}] {found:5.2f} x the reference's time, {middle:.2f} x its seconds a pass   "
-                f"{name_of(setting)}")
-        return found
+            missing = [name for name in names if len(self.ratios(name)) < rounds]
+            if not missing:
+                return
+            self.play(missing, JOB_ROUNDS)
+            say(f"[{len(self.ledger.rows)}] {len(missing)} settings measured in {JOB_ROUNDS} more rounds")
+
+    def passes(self, name):
+        """Passes over the data to the loss, infinite: too many to be good; None: not known yet."""
+        row = self.ledger.rows.get(f"whole:{name}")
+        return None if row is None else math.inf if row["epochs"] is None else row["epochs"]
+
+    def find_passes(self, name, limit):
+        limits = {} if math.isinf(limit) else {"stop.max_epochs": f"{limit:.3f}"}
+        result = runs.run(selftune.CONFIG, {**self.base, **selftune.UNTUNED, "tuner.compare": "off", "seed": 1,
+                                            **runs.setting_keys(json.loads(name)), **limits}, timeout=1800)
+        reached = result["status"] == "converged"
+        if not reached and math.isinf(limit):
+            raise runs.RunFailed(f"a setting in which a run ended does not reach the loss: {name}")
+        self.ledger.add({"key": f"whole:{name}", "kind": "whole", "others": result["others"],
+                         "epochs": result["epochs"] if reached else None})
+        say(f"[{len(self.ledger.rows)}] {self.pace(name):5.2f} x the anchors' seconds an iteration, "
+            + (f"{result['epochs']:.1f} passes" if reached else f"more than {limit:.1f} passes") + f"   {name}")
 
     def measured(self):
-        """Settings that were measured on their own, best first."""
-        names = {key.split(":", 1)[1] for key, row in self.ledger.rows.items() if row["kind"] == "whole"}
-        return sorted((json.loads(name) for name in names), key=self.ratio)
+        """Names of the settings whose time to the loss is known."""
+        return [name for name in map(lambda key: key.partition(":")[2], self.ledger.rows)
+                if self.passes(name) is not None and len(self.ratios(name)) >= FULL]
 
     def best(self):
-        """Of those that look best, by fresh pairs."""
-        return min(1.0 if one == self.reference else self.ratio(one, "fresh") for one in self.measured()[:FRESH])
+        """Time to the loss of the best, in passes at the anchors' seconds an iteration; and its name."""
+        names = self.measured()
+        chosen = min(names, key=lambda name: statistics.median(self.ratios(name)[::2]) * self.passes(name))
+        return statistics.median(self.ratios(chosen)[1::2]) * self.passes(chosen), chosen
 
-    def is_good(self, setting):
-        return self.ratio(setting) <= GOOD * self.best()
+    def is_good(self, name, best):
+        """None: not known yet."""
+        ratios, passes = self.ratios(name), self.passes(name)
+        if len(ratios) < ROUGH:
+            return None
+        limit, least = GOOD * best, min(self.passes(one) for one in self.measured())
+        if statistics.median(ratios) * least > limit * (MARGIN if len(ratios) < FULL else 1.0):
+            return False  # whatever its passes
+        if len(ratios) < FULL or passes is None:
+            return None
+        return statistics.median(ratios) * passes <= limit
 
     def find_best(self):
-        """Fixed times of where the runs ended, and of the best of the plain bench, so that there is a best."""
-        wanted = self.plain_best()
+        """The anchors, where the runs ended, and the best of the plain bench, so that there is a best."""
         for key in self.keys("cold") + self.keys("warm"):
-            setting = self.visits(key)[1]
-            if setting not in wanted:
-                wanted.append(setting)
-        self.reference = wanted[0]
-        self.passes(self.reference)
-        for setting in wanted:
-            self.ratio(setting)
+            name = name_of(self.visits(key)[1])
+            if name not in self.anchors:
+                self.anchors.append(name)
+        names = self.anchors + [name_of(setting) for setting in self.plain_best()]
+        self.play_until(names, FULL)
+        for name in names:
+            if self.passes(name) is None:
+                self.find_passes(name, math.inf)
 
     def plain_best(self):
         path = os.path.join(os.path.dirname(self.options.results), f"selftune{'-quick' * self.options.quick}.jsonl")
@@ -235,21 +280,35 @@ class Bench:
             say(f"{path} is of another program: its best setting is not taken")
         return [selftune.written(row["setting"]) for row in reached[:selftune.BEST]]
 
-    def first_good(self, key):
-        """When the run first entered a good setting; None: it never did."""
+    def first_good(self, key, best):
+        """(when the run first entered a good setting, None when it never did; settings to be measured before it is known)"""
+        unknown = []
         for visit in self.visits(key)[0]:
-            if not visit.slow and self.is_good(visit.setting):
-                return visit.start_s
-        return None
+            good = False if visit.slow else self.is_good(visit.name, best)
+            if good and not unknown:
+                return visit.start_s, []
+            if good or len(unknown) == WAVE:
+                break
+            if good is None:
+                unknown.append(visit.name)
+        return None, unknown
 
     def all_first_good(self):
-        """A later setting may beat the best and make an earlier one not good: until nothing changes any more."""
+        """Rough rounds for the settings the runs entered first, more for those that may be good, and their passes: until
+        nothing is unknown. A later setting may beat the best and make an earlier one not good."""
+        keys = self.keys("warm") + self.keys("cold")
         while True:
-            best = self.best()
-            found = {key: self.first_good(key) for kind in ("warm", "cold") for key in self.keys(kind)}
-            if self.best() == best:
-                return found
-
+            best = self.best()[0]
+            found = {key: self.first_good(key, best) for key in keys}
+            unknown = sorted(set().union(*(names for _, names in found.values())))
+            if not unknown:
+                return {key: start_s for key, (start_s, _) in found.items()}
+            self.play_until(unknown, ROUGH)
+            hopeful = [name for name in unknown if self.is_good(name, best) is None]
+            self.play_until(hopeful, FULL)
+            for name in hopeful:
+                if self.is_good(name, best) is None:
+                    self.find_passes(name, 1.05 * GOOD * best / self.pace(name))
 
 def show(bench):
     found = bench.all_first_good()
@@ -263,7 +322,7 @@ def show(bench):
             table.append(f"  {key:8} good setting " + (f"after {at:7.2f} s" if at is not None else "never          ")
                          + f"   whole run {row[key]['train_seconds']:7.2f} s")
         runs.print_line("selftune", f"time_to_good/{kind}", params, f"1-{bench.options.seeds}", times[kind], "s",
-                        never=sum(found[key] is None for key in bench.keys(kind)), best_over_reference=bench.best())
+                        never=sum(found[key] is None for key in bench.keys(kind)), settings=len(bench.measured()))
         runs.print_line("selftune", f"whole/{kind}", params, f"1-{bench.options.seeds}",
                         [row[key]["train_seconds"] for key in bench.keys(kind)], "s")
     middle = {kind: runs.quartiles(times[kind])[1] for kind in times}
@@ -275,7 +334,7 @@ def show(bench):
                       "unit": "ratio", "bar": BAR, "pass": passed}), flush=True)
     say("\n".join([
         f"\nselftune --warm, {params}: seconds until a setting within {GOOD - 1:.0%} of the best "
-        f"({bench.best():.2f} x the reference)",
+        f"of {len(bench.measured())} measured, {bench.best()[1]}",
         *table, f"  medians: cold {middle['cold']:.2f} s, warm {middle['warm']:.2f} s: {ratio:.2f} (bar <= {BAR:g})",
         f"  whole runs, medians: cold {whole['cold']:.2f} s, warm {whole['warm']:.2f} s: "
         f"{whole['warm'] / whole['cold']:.2f}"]))
