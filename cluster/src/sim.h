@@ -147,6 +147,7 @@ struct tt_sim {
     void (*on_host)(void *self, uint32_t host, int up);
     void *on_host_self;
     struct sim_mesh *meshes; // open ones
+    uint64_t meshes_opened;
     tt_thread_turns turns;
     tt_sim_counters counters;
 };

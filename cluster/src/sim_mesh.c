@@ -448,8 +448,10 @@ tt_sim_mesh_open(tt_sim *sim,
         return tt_error_set(err, TT_NOMEM, NULL, "simulate fewer nodes",
                             "no memory for a simulated network of %u nodes", node_count);
     }
-    tt_rng_init(&mesh->rng, sim->options.seed, TT_RNG_SIMULATION, 1);
-    tt_rng_init(&mesh->fault_rng, sim->options.seed, TT_RNG_SIMULATION, 2);
+    // Luck of its own: one that is opened anew must not meet again what its predecessor ended of.
+    tt_rng_init(&mesh->rng, sim->options.seed, TT_RNG_SIMULATION, 1 + 2 * sim->meshes_opened);
+    tt_rng_init(&mesh->fault_rng, sim->options.seed, TT_RNG_SIMULATION, 2 + 2 * sim->meshes_opened);
+    sim->meshes_opened++;
     for (uint32_t i = 0; i < node_count; i++) {
         sim_end *end = &mesh->ends[i];
         *end = (sim_end){.mesh = mesh,

@@ -105,6 +105,7 @@ typedef struct tti_training {
     tt_job_outcome outcome;
     char stop_reason[320];
     int finished;
+    int model_is_last; // `model` is that of the end
     double train_seconds;
 
     uint32_t windows;

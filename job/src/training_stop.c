@@ -193,6 +193,21 @@ everyone_finished(const tti_training *tr)
     return everything_trained(tr);
 }
 
+// The model is read before anybody is told to end: a server may have died after the last push, and
+// where all have to go back for it (BSP) they train on.
+static tt_status
+finish_trained(tti_training *tr, tt_error *err)
+{
+    tt_status status = tti_runtime_read_model(tr->rt, tr->model, err);
+    if (status == TT_BUSY)
+        return TT_OK;
+    if (status != TT_OK)
+        return status;
+    tr->model_is_last = 1;
+    tti_training_finish(tr, TT_JOB_STOPPED, "max_epochs %g reached", tr->job->spec.stop_epochs);
+    return TT_OK;
+}
+
 tt_status
 tti_training_check_stop(tti_training *tr, tt_error *err)
 {
@@ -204,7 +219,7 @@ tti_training_check_stop(tti_training *tr, tt_error *err)
     if (!tr->finished && isfinite(spec->stop_time) && tti_training_now(tr) >= spec->stop_time)
         tti_training_finish(tr, TT_JOB_STOPPED, "max_time %.6g s reached", spec->stop_time);
     if (!tr->finished && everyone_finished(tr))
-        tti_training_finish(tr, TT_JOB_STOPPED, "max_epochs %g reached", spec->stop_epochs);
+        TT_TRY(finish_trained(tr, err));
     if (tr->finished)
         return TT_OK;
     tti_training_snapshot(tr);
@@ -228,6 +243,8 @@ fall_back_to_best(tti_training *tr)
 static tt_status
 read_last_model(tti_training *tr, tt_error *err)
 {
+    if (tr->model_is_last)
+        return TT_OK;
     tt_status status = tti_runtime_read_model(tr->rt, tr->model, err);
     if (status != TT_BUSY)
         return status;
