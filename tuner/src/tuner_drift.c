@@ -41,9 +41,10 @@ start_over(tt_tuner *t, double shift)
     char lasted[32];
     tti_tuner_event(t,
                     TT_TUNER_CHANGED ": setting %u takes %.2fx what it did (%u windows, %s); "
-                                     "what was measured before counts less, exploring begins again",
+                                     "what was measured before counts less%s",
                     t->current, exp(shift), t->drift.suspects,
-                    tti_tuner_seconds(t->now_s - t->drift.since_s, lasted, sizeof lasted));
+                    tti_tuner_seconds(t->now_s - t->drift.since_s, lasted, sizeof lasted),
+                    t->phase == TT_TUNER_OFF ? "" : ", exploring begins again");
     tti_tuner_close_account(t, t->drift.since_iterations, shift);
     const double unlike = UNLIKE_SHARE * shift;
     tt_gp_shift(t->gp, shift, unlike * unlike);
