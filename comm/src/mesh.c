@@ -1,15 +1,9 @@
-// Nodes of one process connected by rings: chunking, reassembly, the bell each node waits for.
-#include "ring.h"
+// Nodes connected by rings: chunking, reassembly, the bell each node waits for.
+#include "memory.h"
 #include "tt/comm.h"
 #include <string.h>
 
-enum {
-    RING_BYTES = 4 << 20,
-    CHUNK_MIN = 4 << 10,
-    CHUNK_MAX = 1 << 20,
-    CHUNKS_IN_RING = 3,
-    WORKING_SET = 512 << 10
-};
+enum { CHUNK_MIN = 4 << 10, CHUNK_MAX = 1 << 20, CHUNKS_IN_RING = 3, WORKING_SET = 512 << 10 };
 
 // A byte buffer that grows and is kept.
 typedef struct byte_queue {
@@ -27,10 +21,10 @@ typedef struct mesh_link {
     int dirty;         // sent since the last flush
     // consumer
     byte_queue partial; // a message of several chunks being put together
+    int begun;          // its first chunk was seen
 } mesh_link;
 
 typedef struct end {
-    _Alignas(64) tt_event bell;
     _Alignas(64) uint32_t spin;
     uint32_t chunk_bytes;
     uint32_t bell_seen;
@@ -43,6 +37,7 @@ typedef struct end {
 typedef struct ring_mesh {
     tt_mesh mesh; // first
     uint32_t node_count;
+    tti_memory memory;
     end *ends;
     mesh_link *links; // [from * node_count + to]
 } ring_mesh;
@@ -65,13 +60,19 @@ close_mesh(tt_mesh *self)
     ring_mesh *mesh = (ring_mesh *)self;
     for (size_t i = 0; mesh->links != NULL && i < (size_t)mesh->node_count * mesh->node_count;
          i++) {
-        tti_ring_fini(&mesh->links[i].ring);
         tt_mem_free(mesh->links[i].queue.bytes);
         tt_mem_free(mesh->links[i].partial.bytes);
     }
     tt_mem_free(mesh->links);
     tt_mem_free(mesh->ends);
+    tti_memory_close(&mesh->memory);
     tt_mem_free(mesh);
+}
+
+static void
+ring_bell(ring_mesh *mesh, uint32_t node)
+{
+    tt_event_signal(tti_memory_bell(&mesh->memory, node));
 }
 
 static void
@@ -148,8 +149,9 @@ write_chunks(end *from,
         if (room == NULL)
             break;
         gather(room, spans, span_count, sent, part);
+        uint32_t flags = sent == 0 ? TTI_RING_FIRST : 0;
         sent += part;
-        tti_ring_commit(&link->ring, part, sent == total ? TTI_RING_LAST : 0);
+        tti_ring_commit(&link->ring, part, flags | (sent == total ? TTI_RING_LAST : 0));
         tti_ring_publish(&link->ring);
         count(&from->counters.chunks, 1);
     }
@@ -240,31 +242,40 @@ flush(tt_mesh *self, uint32_t node)
         mesh_link *link = link_at(mesh, node, to);
         if (link->queue.begin < link->queue.end && drain_queue(from, link)) {
             // Announce, then look again: the consumer clears the flag after it made room.
-            tt_store_seq(&link->ring.starved, 1u);
+            tt_store_seq(&link->ring.ends->starved, 1u);
             (void)drain_queue(from, link);
         }
         if (link->dirty) {
             link->dirty = 0;
-            tt_event_signal(&mesh->ends[to].bell);
+            ring_bell(mesh, to);
         }
     }
 }
 
 // ---- receiving --------------------------------------------------------------------------------
 
+// The message that the chunk completes, or NULL. Of one whose sender died in the middle, or whose
+// first part another process received, nothing is kept.
 static const uint8_t *
 take_chunk(mesh_link *link, const uint8_t *chunk, uint32_t size, uint32_t flags, size_t *total)
 {
-    if ((flags & TTI_RING_LAST) != 0 && link->partial.end == 0) {
-        *total = size;
-        return chunk;
+    if ((flags & TTI_RING_FIRST) != 0) {
+        link->partial.end = 0;
+        link->begun = (flags & TTI_RING_LAST) == 0;
+        if (!link->begun) {
+            *total = size;
+            return chunk;
+        }
     }
+    if (!link->begun)
+        return NULL;
     tt_status status = buffer_append(&link->partial, chunk, size);
     TT_ASSERT(status == TT_OK); // bounded by the largest message
     if ((flags & TTI_RING_LAST) == 0)
         return NULL;
     *total = link->partial.end;
     link->partial.end = 0;
+    link->begun = 0;
     return link->partial.bytes;
 }
 
@@ -298,8 +309,9 @@ receive_from(ring_mesh *mesh,
         return 0;
     // After making room, look whether the producer waits for it (it announces before it looks).
     tt_fence_seq();
-    if (tt_load_relaxed(&link->ring.starved) != 0 && tt_swap_seq(&link->ring.starved, 0u) != 0)
-        tt_event_signal(&mesh->ends[peer].bell);
+    uint32_t *starved = &link->ring.ends->starved;
+    if (tt_load_relaxed(starved) != 0 && tt_swap_seq(starved, 0u) != 0)
+        ring_bell(mesh, peer);
     return handled;
 }
 
@@ -308,7 +320,7 @@ receive(tt_mesh *self, uint32_t node, uint32_t limit, tt_mesh_handler *handle, v
 {
     ring_mesh *mesh = (ring_mesh *)self;
     end *me = &mesh->ends[node];
-    me->bell_seen = tt_event_read(&me->bell);
+    me->bell_seen = tt_event_read(tti_memory_bell(&mesh->memory, node));
     uint32_t handled = 0;
     for (uint32_t i = 0; i < mesh->node_count && handled < limit; i++) {
         uint32_t peer = me->next_peer;
@@ -323,19 +335,19 @@ wait_node(tt_mesh *self, uint32_t node, uint64_t timeout_ns)
 {
     ring_mesh *mesh = (ring_mesh *)self;
     end *me = &mesh->ends[node];
+    tt_event *bell = tti_memory_bell(&mesh->memory, node);
     flush(self, node);
     count(&me->counters.waits, 1);
-    if (tt_event_wait(&me->bell, me->bell_seen, me->spin, 0))
+    if (tt_event_wait(bell, me->bell_seen, me->spin, 0))
         return;
     count(&me->counters.sleeps, 1);
-    (void)tt_event_wait(&me->bell, me->bell_seen, 0, timeout_ns);
+    (void)tt_event_wait(bell, me->bell_seen, 0, timeout_ns);
 }
 
 static void
 wake(tt_mesh *self, uint32_t node)
 {
-    ring_mesh *mesh = (ring_mesh *)self;
-    tt_event_signal(&mesh->ends[node].bell);
+    ring_bell((ring_mesh *)self, node);
 }
 
 static void
@@ -348,8 +360,30 @@ read_counters(const tt_mesh *self, uint32_t node, tt_mesh_counters *out)
                               tt_load_relaxed(&counters->sleeps), tt_load_relaxed(&counters->full)};
 }
 
-tt_status
-tt_mesh_open(uint32_t node_count, tt_mesh **out, tt_error *err)
+static tt_status
+open_links(ring_mesh *mesh)
+{
+    uint32_t count = mesh->node_count;
+    mesh->ends = tt_mem_zalloc_vector(count, sizeof *mesh->ends);
+    mesh->links = tt_mem_zalloc_vector((size_t)count * count, sizeof *mesh->links);
+    if (mesh->ends == NULL || mesh->links == NULL)
+        return TT_NOMEM;
+    for (uint32_t i = 0; i < count; i++) {
+        mesh->ends[i].mesh = mesh;
+        mesh->ends[i].index = i;
+        for (uint32_t j = 0; j < count; j++)
+            tti_memory_ring(&mesh->memory, i, j, &link_at(mesh, i, j)->ring);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        set_chunk(&mesh->mesh, i, 64 << 10);
+        set_spin(&mesh->mesh, i, 100);
+    }
+    return TT_OK;
+}
+
+// Takes the memory.
+static tt_status
+open_mesh(tti_memory memory, tt_mesh **out, tt_error *err)
 {
     static const tt_mesh_verbs verbs = {.set_chunk = set_chunk,
                                         .set_spin = set_spin,
@@ -360,31 +394,44 @@ tt_mesh_open(uint32_t node_count, tt_mesh **out, tt_error *err)
                                         .wake = wake,
                                         .read_counters = read_counters,
                                         .close = close_mesh};
-    *out = NULL;
     ring_mesh *mesh = tt_mem_zalloc(1, sizeof *mesh);
-    if (mesh == NULL)
+    if (mesh == NULL) {
+        tti_memory_close(&memory);
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for a mesh of %u nodes",
-                            node_count);
-    mesh->mesh.verbs = &verbs;
-    mesh->node_count = node_count;
-    mesh->ends = tt_mem_zalloc_vector(node_count, sizeof *mesh->ends);
-    mesh->links = tt_mem_zalloc_vector((size_t)node_count * node_count, sizeof *mesh->links);
-    tt_status status = mesh->ends != NULL && mesh->links != NULL ? TT_OK : TT_NOMEM;
-    for (uint32_t i = 0; status == TT_OK && i < node_count; i++) {
-        mesh->ends[i].mesh = mesh;
-        mesh->ends[i].index = i;
-        for (uint32_t j = 0; status == TT_OK && j < node_count; j++)
-            status = tti_ring_init(&link_at(mesh, i, j)->ring, RING_BYTES);
+                            memory.node_count);
     }
-    if (status != TT_OK) {
+    *mesh = (ring_mesh){.mesh = {&verbs}, .node_count = memory.node_count, .memory = memory};
+    if (open_links(mesh) != TT_OK) {
         close_mesh(&mesh->mesh);
         return tt_error_set(err, TT_NOMEM, NULL, "lower cluster.nodes",
-                            "no memory for the rings of %u nodes", node_count);
-    }
-    for (uint32_t i = 0; i < node_count; i++) {
-        set_chunk(&mesh->mesh, i, 64 << 10);
-        set_spin(&mesh->mesh, i, 100);
+                            "no memory for the rings of %u nodes", memory.node_count);
     }
     *out = &mesh->mesh;
     return TT_OK;
+}
+
+tt_status
+tt_mesh_open(uint32_t node_count, tt_mesh **out, tt_error *err)
+{
+    tti_memory memory;
+    *out = NULL;
+    if (tti_memory_open(node_count, &memory) != TT_OK)
+        return tt_error_set(err, TT_NOMEM, NULL, "lower cluster.nodes",
+                            "no memory for the rings of %u nodes", node_count);
+    return open_mesh(memory, out, err);
+}
+
+tt_status
+tt_mesh_share(uint32_t node_count, int *fd, tt_error *err)
+{
+    return tti_memory_create(node_count, fd, err);
+}
+
+tt_status
+tt_mesh_attach(int fd, tt_mesh **out, tt_error *err)
+{
+    tti_memory memory;
+    *out = NULL;
+    TT_TRY(tti_memory_map(fd, &memory, err));
+    return open_mesh(memory, out, err);
 }

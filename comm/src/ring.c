@@ -17,21 +17,13 @@ footprint(uint32_t size)
     return (uint32_t)sizeof(record) + ((size + 15u) & ~15u);
 }
 
-tt_status
-tti_ring_init(tti_ring *ring, uint32_t capacity)
+void
+tti_ring_open(tti_ring *ring, tti_ring_ends *ends, uint8_t *bytes, uint32_t capacity)
 {
     TT_ASSERT(capacity % 64 == 0);
-    *ring = (tti_ring){.capacity = capacity, .wrap_limit = capacity};
-    // calloc of a large block maps untouched pages: a ring costs what is used of it.
-    ring->bytes = tt_mem_zalloc(capacity, 1);
-    return ring->bytes != NULL ? TT_OK : TT_NOMEM;
-}
-
-void
-tti_ring_fini(tti_ring *ring)
-{
-    tt_mem_free(ring->bytes);
-    ring->bytes = NULL;
+    *ring = (tti_ring){.ends = ends, .bytes = bytes, .capacity = capacity, .wrap_limit = capacity};
+    ring->read = ring->read_seen = ring->write_seen = tt_load_acquire(&ends->read);
+    ring->write_private = tt_load_acquire(&ends->write);
 }
 
 static int
@@ -39,7 +31,7 @@ has_room(tti_ring *ring, uint64_t end)
 {
     if (end - ring->read_seen <= ring->capacity)
         return 1;
-    ring->read_seen = tt_load_acquire(&ring->read); // released in tti_ring_pop
+    ring->read_seen = tt_load_acquire(&ring->ends->read); // released in tti_ring_pop
     return end - ring->read_seen <= ring->capacity;
 }
 
@@ -77,20 +69,21 @@ tti_ring_commit(tti_ring *ring, uint32_t size, uint32_t flags)
 void
 tti_ring_publish(tti_ring *ring)
 {
-    tt_store_release(&ring->write, ring->write_private); // acquired in tti_ring_peek
+    tt_store_release(&ring->ends->write, ring->write_private); // acquired in tti_ring_peek
 }
 
 const void *
 tti_ring_peek(tti_ring *ring, uint32_t *size, uint32_t *flags)
 {
     if (ring->read == ring->write_seen) {
-        ring->write_seen = tt_load_acquire(&ring->write); // released in tti_ring_publish
+        ring->write_seen = tt_load_acquire(&ring->ends->write); // released in tti_ring_publish
         if (ring->read == ring->write_seen)
             return NULL;
     }
     const record *head = (const record *)(const void *)(ring->bytes + ring->read % ring->capacity);
     if (head->size == WRAP) {
-        tt_store_release(&ring->read, ring->read + ring->capacity - ring->read % ring->capacity);
+        ring->read += ring->capacity - ring->read % ring->capacity;
+        tt_store_release(&ring->ends->read, ring->read);
         TT_ASSERT(ring->read !=
                   ring->write_seen); // a wrap mark is published together with the record behind it
         head = (const record *)(const void *)ring->bytes;
@@ -104,5 +97,6 @@ void
 tti_ring_pop(tti_ring *ring)
 {
     const record *head = (const record *)(const void *)(ring->bytes + ring->read % ring->capacity);
-    tt_store_release(&ring->read, ring->read + footprint(head->size)); // acquired in has_room
+    ring->read += footprint(head->size);
+    tt_store_release(&ring->ends->read, ring->read); // acquired in has_room
 }

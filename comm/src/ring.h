@@ -9,22 +9,32 @@
 
 #include "tt/core.h"
 
-enum { TTI_RING_LAST = 1 }; // the record ends its message
+enum { TTI_RING_FIRST = 1, TTI_RING_LAST = 2 }; // the record begins its message; ends it
 
-typedef struct tti_ring {
+// What both ends see.
+typedef struct tti_ring_ends {
     _Alignas(64) uint64_t write; // producer's, published by release; acquired in tti_ring_peek
-    uint64_t write_private;      // producer: includes records not yet published
-    uint64_t read_seen;          // producer's last look at `read`
-    uint32_t wrap_limit;         // producer: wraps no later than here
     uint32_t starved;           // producer waits for room; set by it (seq), cleared by the consumer
     _Alignas(64) uint64_t read; // consumer's, published by release; acquired in tti_ring_reserve
-    uint64_t write_seen;        // consumer's last look at `write`
-    uint8_t *bytes;             // set before threads start
+} tti_ring_ends;
+
+// What one process holds of a ring; of two processes, each uses its own part.
+typedef struct tti_ring {
+    tti_ring_ends *ends;
+    uint8_t *bytes;
     uint32_t capacity;
+    // producer
+    _Alignas(64) uint64_t write_private; // includes records not yet published
+    uint64_t read_seen;                  // last look at `ends->read`
+    uint32_t wrap_limit;                 // wraps no later than here
+    // consumer
+    _Alignas(64) uint64_t read;
+    uint64_t write_seen; // last look at `ends->write`
 } tti_ring;
 
-TT_NODISCARD tt_status tti_ring_init(tti_ring *ring, uint32_t capacity);
-void tti_ring_fini(tti_ring *ring);
+// Goes on where the ends are, which may be somebody's who is gone: what he had not published never
+// was, and of a message of several records the first or the last may be missing.
+void tti_ring_open(tti_ring *ring, tti_ring_ends *ends, uint8_t *bytes, uint32_t capacity);
 // Room for one record of `size` bytes, 16-byte aligned, or NULL when the ring is full.
 void *tti_ring_reserve(tti_ring *ring, uint32_t size);
 // Completes the reserved record.

@@ -160,7 +160,7 @@ every_failed_allocation_is_reported(void **state)
         if (!failed) {
             assert_int_equal(status, TT_OK);
             tt_mesh_close(mesh);
-            assert_true(n > 5);
+            assert_true(n > 3);
             break;
         }
         assert_int_equal(status, TT_NOMEM);

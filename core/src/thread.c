@@ -95,6 +95,12 @@ tt_thread_set_background(void)
     (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
 }
 
+static int
+scope_of(const tt_event *event)
+{
+    return event->is_shared ? 0 : FUTEX_PRIVATE_FLAG;
+}
+
 void
 tt_event_signal(tt_event *event)
 {
@@ -104,7 +110,8 @@ tt_event_signal(tt_event *event)
     if (turns_taken != NULL)
         turns_taken->signal(turns_taken->self, event);
     else if (tt_load_seq(&event->waiters) != 0)
-        (void)syscall(SYS_futex, &event->word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+        (void)syscall(SYS_futex, &event->word, scope_of(event) | FUTEX_WAKE, INT32_MAX, NULL, NULL,
+                      0);
 }
 
 int
@@ -123,7 +130,7 @@ tt_event_wait(tt_event *event, uint32_t seen, uint32_t spin_count, uint64_t time
     if (tt_load_seq(&event->word) == seen) {
         struct timespec limit = {(time_t)(timeout_ns / 1000000000u),
                                  (long)(timeout_ns % 1000000000u)};
-        (void)syscall(SYS_futex, &event->word, FUTEX_WAIT_PRIVATE, seen, &limit, NULL, 0);
+        (void)syscall(SYS_futex, &event->word, scope_of(event) | FUTEX_WAIT, seen, &limit, NULL, 0);
     }
     (void)tt_add_seq(&event->waiters, (uint32_t)-1);
     return tt_load_acquire(&event->word) != seen;

@@ -1,6 +1,6 @@
 // comm: frames and the meshes that carry them. One transport is here: single-producer
-// single-consumer memory rings between the nodes of one process; another room brings another
-// (tt/cluster.h), with the same frames and the same protocol.
+// single-consumer memory rings between the nodes of one process, or of several on one host; another
+// room brings another (tt/cluster.h), with the same frames and the same protocol.
 //
 // Caveats: a mesh loses nothing and keeps the order of each pair of nodes; the protocol above does
 // not rely on either. A frame handed to a receiver lives in the mesh: it is valid during the call
@@ -120,6 +120,14 @@ struct tt_mesh {
 // Of memory rings: node_count ends, each connected to each, itself included (a node that changes
 // role has both parts). Rings use memory only as far as they are filled.
 TT_NODISCARD tt_status tt_mesh_open(uint32_t node_count, tt_mesh **out, tt_error *err);
+
+// The same between processes of one host. tt_mesh_share makes the memory, of which *fd is the
+// caller's to close and to hand to other processes; each of them attaches it and uses the ends that
+// are its own, which no other process uses at the same time. One that dies harms nobody: what it
+// had not sent whole never was, and who attaches it anew goes on at its ends. errors TT_IO,
+// TT_NOMEM; TT_CORRUPT the descriptor is of something else
+TT_NODISCARD tt_status tt_mesh_share(uint32_t node_count, int *fd, tt_error *err);
+TT_NODISCARD tt_status tt_mesh_attach(int fd, tt_mesh **out, tt_error *err);
 
 static inline void
 tt_mesh_close(tt_mesh *mesh)

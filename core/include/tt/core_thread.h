@@ -54,8 +54,9 @@ void tt_thread_set_background(void);
 
 // A counter one waits on. The word only grows; waiters pass what they last saw. thread [any]
 typedef struct tt_event {
-    uint32_t word;    // grows with each signal; release in signal, acquire in wait
-    uint32_t waiters; // sleepers, so that a signal without one costs no system call
+    uint32_t word;      // grows with each signal; release in signal, acquire in wait
+    uint32_t waiters;   // sleepers, so that a signal without one costs no system call
+    uint32_t is_shared; // it is in memory that processes share
 } tt_event;
 
 static inline uint32_t
