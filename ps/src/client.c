@@ -257,9 +257,8 @@ take_values(tt_ps_client *client,
         tt_vec_best()->bf16_decode((const tt_bf16 *)(const void *)payload, target, floats);
     else
         memcpy(target, payload, floats * sizeof(float));
-    for (uint32_t i = 0; scattered && i < request->count; i++)
-        memcpy(client->out + tti_client_position(client, request, i) * width,
-               client->packed + i * width, width * sizeof(float));
+    if (scattered)
+        tti_client_scatter(client, request, client->packed, client->out);
 }
 
 static tti_request *

@@ -88,6 +88,16 @@ tti_request *
 tti_client_add_request(tt_ps_client *client, uint32_t partition, uint32_t begin, uint32_t count);
 // Whether the operation is on all rows of the table.
 int tti_client_is_whole(const tt_ps_client *client);
+// Sparse tables: the request's values out of the caller's array [keys][width] into wire order, and
+// back.
+void tti_client_gather(const tt_ps_client *client,
+                       const tti_request *request,
+                       const float *from,
+                       float *packed);
+void tti_client_scatter(const tt_ps_client *client,
+                        const tti_request *request,
+                        const float *packed,
+                        float *to);
 // Where the request's i-th row stands in the caller's arrays.
 size_t tti_client_position(const tt_ps_client *client, const tti_request *request, uint32_t i);
 

@@ -1,5 +1,6 @@
 // Dealing the keys of an operation out to one request a partition.
 #include "client_core.h"
+#include <string.h>
 
 int
 tti_client_is_whole(const tt_ps_client *client)
@@ -100,4 +101,36 @@ tti_client_position(const tt_ps_client *client, const tti_request *request, uint
     if (tti_client_is_whole(client) || client->table->kind == TT_PS_DENSE)
         return request->begin + i;
     return client->order[request->begin + i];
+}
+
+void
+tti_client_gather(const tt_ps_client *client,
+                  const tti_request *request,
+                  const float *from,
+                  float *packed)
+{
+    size_t width = client->table->width;
+    const uint32_t *order = client->order + request->begin;
+    if (width == 1)
+        for (uint32_t i = 0; i < request->count; i++)
+            packed[i] = from[order[i]];
+    else
+        for (uint32_t i = 0; i < request->count; i++)
+            memcpy(packed + i * width, from + order[i] * width, width * sizeof(float));
+}
+
+void
+tti_client_scatter(const tt_ps_client *client,
+                   const tti_request *request,
+                   const float *packed,
+                   float *to)
+{
+    size_t width = client->table->width;
+    const uint32_t *order = client->order + request->begin;
+    if (width == 1)
+        for (uint32_t i = 0; i < request->count; i++)
+            to[order[i]] = packed[i];
+    else
+        for (uint32_t i = 0; i < request->count; i++)
+            memcpy(to + order[i] * width, packed + i * width, width * sizeof(float));
 }

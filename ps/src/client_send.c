@@ -45,11 +45,8 @@ pack_gradients(tt_ps_client *client, const tti_request *request)
 {
     size_t width = client->table->width, floats = request->count * width;
     const float *source = client->gradients + request->begin * width;
-    if (client->table->kind == TT_PS_SPARSE) {
-        for (uint32_t i = 0; i < request->count; i++)
-            memcpy(client->packed + i * width,
-                   client->gradients + tti_client_position(client, request, i) * width,
-                   width * sizeof(float));
+    if (client->table->kind == TT_PS_SPARSE && !tti_client_is_whole(client)) {
+        tti_client_gather(client, request, client->gradients, client->packed);
         source = client->packed;
     }
     if (!client->bf16)

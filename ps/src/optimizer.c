@@ -155,6 +155,49 @@ tti_step_apply(
     }
 }
 
+static inline __attribute__((always_inline)) void
+apply_each(tt_ps_optimizer_kind kind,
+           const tti_step *step,
+           const tti_cells *cells,
+           const uint32_t *indices,
+           const float *g,
+           uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        tti_cells one = tti_cells_at(cells, indices[i]);
+        apply(kind, step, &one, &g[i], 1);
+    }
+}
+
+void
+tti_step_apply_each(const tti_step *step,
+                    const tti_cells *cells,
+                    const uint32_t *indices,
+                    const float *g,
+                    uint32_t n)
+{
+    switch (step->kind) {
+    case TT_PS_ADD:
+        apply_each(TT_PS_ADD, step, cells, indices, g, n);
+        break;
+    case TT_PS_SGD:
+        apply_each(TT_PS_SGD, step, cells, indices, g, n);
+        break;
+    case TT_PS_ADAGRAD:
+        apply_each(TT_PS_ADAGRAD, step, cells, indices, g, n);
+        break;
+    case TT_PS_MOMENTUM:
+        apply_each(TT_PS_MOMENTUM, step, cells, indices, g, n);
+        break;
+    case TT_PS_ADAM:
+        apply_each(TT_PS_ADAM, step, cells, indices, g, n);
+        break;
+    case TT_PS_FTRL:
+        apply_each(TT_PS_FTRL, step, cells, indices, g, n);
+        break;
+    }
+}
+
 void
 tti_step_apply_racy(const tti_step *step, const tti_cells *cells, const float *g, size_t n)
 {

@@ -42,6 +42,12 @@ double tti_average_total(uint64_t steps);
 void tti_step_apply(
     const tti_step *step, const tt_vec_ops *ops, const tti_cells *cells, const float *g, size_t n);
 // The same on memory that other threads read and write meanwhile.
+// The same on single weights here and there: cells of indices[n], in this order.
+void tti_step_apply_each(const tti_step *step,
+                         const tti_cells *cells,
+                         const uint32_t *indices,
+                         const float *g,
+                         uint32_t n);
 void tti_step_apply_racy(const tti_step *step, const tti_cells *cells, const float *g, size_t n);
 
 #endif

@@ -2,6 +2,8 @@
 #include "partition.h"
 #include <string.h>
 
+enum { FIND_BLOCK = 64 };
+
 static void
 cell_arrays(tti_cells *cells, float **arrays[TTI_CELL_ARRAYS])
 {
@@ -122,19 +124,25 @@ tti_partition_bytes(const tti_partition *partition)
     return bytes;
 }
 
-uint32_t
-tti_partition_find(const tti_partition *partition, uint64_t key)
+// Where the key's row stands, from `slot` on.
+static uint32_t
+probe(const tti_partition *partition, uint64_t key, uint32_t slot)
 {
-    if (partition->table->kind == TT_PS_DENSE)
-        return key < partition->rows ? (uint32_t)key : TTI_NO_ROW;
-    for (uint32_t slot = hash_slot(key) & partition->slot_mask;;
-         slot = (slot + 1) & partition->slot_mask) {
+    for (;; slot = (slot + 1) & partition->slot_mask) {
         uint32_t row = partition->slots[slot];
         if (row == 0)
             return TTI_NO_ROW;
         if (partition->row_key[row - 1] == key)
             return row - 1;
     }
+}
+
+uint32_t
+tti_partition_find(const tti_partition *partition, uint64_t key)
+{
+    if (partition->table->kind == TT_PS_DENSE)
+        return key < partition->rows ? (uint32_t)key : TTI_NO_ROW;
+    return probe(partition, key, hash_slot(key) & partition->slot_mask);
 }
 
 uint32_t
@@ -154,6 +162,76 @@ tti_partition_find_or_create(tti_partition *partition, uint64_t key)
     partition->row_key[row] = key;
     insert_slot(partition, key, row);
     return row;
+}
+
+static void
+find_all_dense(const tti_partition *partition, const uint8_t *keys, uint32_t count, uint32_t *rows)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t row;
+        memcpy(&row, keys + i * sizeof row, sizeof row);
+        rows[i] = row < partition->rows ? row : TTI_NO_ROW;
+    }
+}
+
+// Three loads that each miss the caches follow one another for every key: those of many keys are
+// under way together.
+static void
+find_block(const tti_partition *partition, const uint64_t *keys, uint32_t count, uint32_t *rows)
+{
+    uint32_t slot[FIND_BLOCK];
+    for (uint32_t i = 0; i < count; i++) {
+        slot[i] = hash_slot(keys[i]) & partition->slot_mask;
+        __builtin_prefetch(&partition->slots[slot[i]]);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        rows[i] = partition->slots[slot[i]];
+        __builtin_prefetch(&partition->row_key[rows[i] == 0 ? 0 : rows[i] - 1]);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        rows[i] = probe(partition, keys[i], slot[i]);
+        if (rows[i] != TTI_NO_ROW)
+            __builtin_prefetch(partition->cells.w + (size_t)rows[i] * partition->width);
+    }
+}
+
+void
+tti_partition_find_all(const tti_partition *partition,
+                       const uint8_t *keys,
+                       uint32_t count,
+                       uint32_t *rows)
+{
+    uint64_t block[FIND_BLOCK];
+    if (partition->table->kind == TT_PS_DENSE) {
+        find_all_dense(partition, keys, count, rows);
+        return;
+    }
+    for (uint32_t begin = 0; begin < count; begin += FIND_BLOCK) {
+        uint32_t part = TT_MIN(count - begin, (uint32_t)FIND_BLOCK);
+        memcpy(block, keys + begin * sizeof *block, part * sizeof *block);
+        find_block(partition, block, part, rows + begin);
+    }
+}
+
+uint32_t
+tti_partition_find_or_create_all(tti_partition *partition,
+                                 const uint8_t *keys,
+                                 uint32_t count,
+                                 uint32_t *rows)
+{
+    tti_partition_find_all(partition, keys, count, rows);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t key;
+        if (rows[i] != TTI_NO_ROW)
+            continue;
+        if (partition->table->kind == TT_PS_DENSE)
+            return i;
+        memcpy(&key, keys + i * sizeof key, sizeof key);
+        rows[i] = tti_partition_find_or_create(partition, key);
+        if (rows[i] == TTI_NO_ROW)
+            return i;
+    }
+    return count;
 }
 
 tt_status
@@ -232,6 +310,10 @@ tti_partition_step(tti_partition *partition,
     size_t width = partition->width;
     if (rows == NULL) {
         tti_step_apply(&step, ops, &partition->cells, g, count * width);
+        return;
+    }
+    if (width == 1) {
+        tti_step_apply_each(&step, &partition->cells, rows, g, count);
         return;
     }
     for (uint32_t i = 0; i < count; i++) {

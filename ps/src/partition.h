@@ -36,6 +36,18 @@ uint32_t tti_partition_find(const tti_partition *partition, uint64_t key);
 // out of range.
 uint32_t tti_partition_find_or_create(tti_partition *partition, uint64_t key);
 
+// The same for the keys of a request, as they travel (4 bytes each of a dense table, 8 of a sparse
+// one), with what is looked up first on its way while others are: rows[count]. Of those created,
+// the first that finds no memory ends it; returns how many were found or created.
+void tti_partition_find_all(const tti_partition *partition,
+                            const uint8_t *keys,
+                            uint32_t count,
+                            uint32_t *rows);
+uint32_t tti_partition_find_or_create_all(tti_partition *partition,
+                                          const uint8_t *keys,
+                                          uint32_t count,
+                                          uint32_t *rows);
+
 // Sparse: room for so many rows, so that they come in without growing step by step. TT_NOMEM leaves
 // it as it was: rows then grow when they come.
 tt_status tti_partition_reserve(tti_partition *partition, uint64_t rows);

@@ -70,8 +70,7 @@ find_rows(tt_ps_server *server, const tti_slot *slot, const tt_frame *frame, con
     if ((frame->flags & TT_FRAME_WHOLE) != 0)
         return NULL;
     uint32_t *rows = tti_server_rows(server, frame->count);
-    for (uint32_t i = 0; i < frame->count; i++)
-        rows[i] = tti_partition_find(slot->partition, tti_key_at(server->table, keys, i));
+    tti_partition_find_all(slot->partition, keys, frame->count, rows);
     return rows;
 }
 
@@ -316,13 +315,10 @@ apply_here(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const ui
     if ((frame->flags & TT_FRAME_WHOLE) == 0) {
         uint32_t *found = tti_server_rows(server, frame->count + 1);
         key_bytes = (frame->count * tti_key_bytes(server->table) + 3) & ~(size_t)3;
-        for (uint32_t i = 0; i < frame->count; i++) {
-            found[i] = tti_partition_find_or_create(slot->partition,
-                                                    tti_key_at(server->table, payload, i));
-            if (found[i] == TTI_NO_ROW)
-                return; // no memory for the row: not applied, not acknowledged; it will be sent
-                        // again
-        }
+        // Without memory for a row it is not applied, not acknowledged, and will be sent again.
+        if (tti_partition_find_or_create_all(slot->partition, payload, frame->count, found) <
+            frame->count)
+            return;
         rows = found;
     }
     size_t floats = (size_t)row_count(slot, frame) * server->table->width;
