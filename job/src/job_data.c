@@ -8,10 +8,11 @@ generate(tt_job *job, tt_error *err)
 {
     const tti_spec *spec = &job->spec;
     tt_clicklog_truth truth;
-    tt_clicklog_spec clicklog = {.row_count = (uint64_t)spec->generate_rows,
-                                 .feature_count = (uint32_t)spec->generate_features,
-                                 .field_count = (uint32_t)spec->generate_fields,
-                                 .seed = (uint64_t)spec->seed};
+    tt_clicklog_spec clicklog = {
+        .row_count = (uint64_t)spec->generate_rows,
+        .feature_count = (uint32_t)spec->generate_features,
+        .field_count = (uint32_t)spec->generate_fields,
+        .seed = (uint64_t)(spec->generate_seed > 0 ? spec->generate_seed : spec->seed)};
     TT_TRY(tt_generate_clicklog_dataset(&clicklog, &job->train, &truth, err));
     job->bayes_loss = truth.bayes_loss;
     if (spec->generate_test_rows == 0)

@@ -49,7 +49,7 @@ typedef struct tti_spec {
     const char *csv_label, *csv_numeric, *csv_categorical, *csv_ignore;
     int csv_delimiter, csv_header, csv_log_numeric;
     int64_t csv_hash_bits;
-    int64_t generate_rows, generate_features, generate_fields, generate_test_rows;
+    int64_t generate_rows, generate_features, generate_fields, generate_test_rows, generate_seed;
     int model;
     double l2;
     int bias, pull, table;

@@ -38,9 +38,9 @@ tti_data_print(const tt_dataset *data)
 static int
 is_essential(const char *path)
 {
-    static const char *const essential[] = {"seed",           "data.shards", "model.",
-                                            "optimizer.",     "consistency", "cluster.bsp_slices",
-                                            "data.validation"};
+    static const char *const essential[] = {
+        "seed",        "data.shards",        "model.",          "optimizer.",
+        "consistency", "cluster.bsp_slices", "data.validation", "data.seed"};
     for (size_t i = 0; i < TT_COUNT_OF(essential); i++)
         if (strncmp(path, essential[i], strlen(essential[i])) == 0)
             return 1;

@@ -73,4 +73,9 @@ mine/mine.yaml:2:13: stop.patience must be a whole number, not 'never'
 END
 check 'every fault names its file' diff expected err
 
+# Generated rows have a seed of their own: the least loss that any model can have tells rows apart.
+bayes() { "$trimtab" plan quick.yaml "$@" | grep 'no model can have'; }
+check 'no other rows under another seed' [ "$(bayes --set seed=1)" != "$(bayes --set seed=2)" ]
+check 'the job seed is not that of the rows' [ "$(bayes --set seed=1)" = "$(bayes --set seed=2 --set data.seed=1)" ]
+
 finish
