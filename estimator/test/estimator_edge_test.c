@@ -123,7 +123,8 @@ saved_and_restored(void **state)
     for (int k = 0; k < 2; k++) {
         tt_est_remaining a = remaining(&f), b = remaining(&g);
         assert_int_equal(tt_estimator_iterations(f.est), tt_estimator_iterations(g.est));
-        assert_memory_equal(&a, &b, sizeof a);
+        // Without the padding behind the last field.
+        assert_memory_equal(&a, &b, offsetof(tt_est_remaining, flags) + sizeof a.flags);
         begin(&f, 2);
         begin(&g, 2);
         push_noisy(&f, 3000, 0.46, 0.41, 0.02);

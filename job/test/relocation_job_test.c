@@ -93,8 +93,13 @@ random_script(tt_rng *rng, int consistency, int mix, char *out, size_t size)
 static void
 run_random_scripts(int mix)
 {
+#ifdef TT_TSAN
+    uint64_t scripts = 15, changes = 0, moves = 0;
+#else
+    uint64_t scripts = 60, changes = 0, moves = 0;
+#endif
     const char *wanted = getenv("TT_SCRIPTS");
-    uint64_t scripts = wanted != NULL ? strtoull(wanted, NULL, 10) : 60, changes = 0, moves = 0;
+    scripts = wanted != NULL ? strtoull(wanted, NULL, 10) : scripts;
     for (uint64_t seed = 1; seed <= scripts; seed++) {
         static tt_job_result result;
         static char script[8192], text[1024];

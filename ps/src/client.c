@@ -116,7 +116,7 @@ tt_ps_client_pull(tt_ps_client *client, tt_ps_keys keys, uint32_t need, int read
     client->out = out;
     client->operation_number++;
     client->late = 0;
-    client->counters.pulls++;
+    tti_count(&client->counters.pulls, 1);
     tti_client_group(client);
     begin(client, TTI_PULLING);
 }
@@ -129,7 +129,7 @@ tt_ps_client_push(tt_ps_client *client, const float *gradients, uint32_t clock, 
     client->clock = clock;
     client->detail = detail;
     client->probing = 0;
-    client->counters.pushes++;
+    tti_count(&client->counters.pushes, 1);
     // Under BSP and SSP every partition must hear of every slice or iteration, also those it does
     // not touch.
     if (client->table->consistency != TT_PS_ASP)
@@ -198,9 +198,11 @@ finish_request(tt_ps_client *client, tti_request *request)
 {
     if (request->moving) {
         uint64_t waited = client->now_ns - request->first_sent_ns;
-        client->waits[client->counters.moving_wait_count++ % TT_PS_WAITS_MAX] = waited;
+        client->waits[client->counters.moving_wait_count % TT_PS_WAITS_MAX] = waited;
+        tti_count(&client->counters.moving_wait_count, 1);
         client->longest_wait_ns = TT_MAX(client->longest_wait_ns, waited);
-        client->counters.moving_wait_max_ns = TT_MAX(client->counters.moving_wait_max_ns, waited);
+        if (waited > client->counters.moving_wait_max_ns)
+            tt_store_relaxed(&client->counters.moving_wait_max_ns, waited);
     }
     request->state = TTI_REQUEST_DONE;
     client->outstanding--;
@@ -337,7 +339,7 @@ on_moved(tt_ps_client *client, const tt_frame *frame)
         route->carry_of = 0; // originals of another seal are worth nothing there (rule 4)
     route->moved_at = frame->extra;
     route->pull_from = route->push_to = (uint16_t)frame->detail;
-    client->counters.redirected++;
+    tti_count(&client->counters.redirected, 1);
     request->moving = 1;
     tti_client_send(client, request);
     request->moving = 1;
@@ -366,7 +368,7 @@ tt_ps_client_tick(tt_ps_client *client, uint64_t retry_ns)
         tti_request *request = &client->requests[i];
         if (request->state != TTI_REQUEST_SENT || client->now_ns - request->sent_ns < retry_ns)
             continue;
-        client->counters.resent++;
+        tti_count(&client->counters.resent, 1);
         tti_client_send(client, request);
     }
 }
@@ -386,7 +388,15 @@ tt_ps_client_abandon(tt_ps_client *client)
 void
 tt_ps_client_counters_read(const tt_ps_client *client, tt_ps_client_counters *out)
 {
-    *out = client->counters;
+    const tt_ps_client_counters *counters = &client->counters;
+    *out = (tt_ps_client_counters){
+        .pulls = tt_load_relaxed(&counters->pulls),
+        .pushes = tt_load_relaxed(&counters->pushes),
+        .resent = tt_load_relaxed(&counters->resent),
+        .redirected = tt_load_relaxed(&counters->redirected),
+        .carried = tt_load_relaxed(&counters->carried),
+        .moving_wait_count = tt_load_relaxed(&counters->moving_wait_count),
+        .moving_wait_max_ns = tt_load_relaxed(&counters->moving_wait_max_ns)};
 }
 
 uint64_t

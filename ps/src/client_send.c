@@ -115,7 +115,7 @@ send_push(tt_ps_client *client, const tti_request *request)
         frame.extra = route->carry_of;
         spans[2] = (tt_span){route->carry_flags, (request->count + 3u) & ~(size_t)3};
         spans[3] = pack_originals(client, request, route);
-        client->counters.carried++;
+        tti_count(&client->counters.carried, 1);
     }
     client->outbox.send(client->outbox.self, route->push_to, &frame, spans, 4);
 }

@@ -262,11 +262,12 @@ tti_server_apply(tt_ps_server *server,
     }
     if (frame->partition == 0)
         tt_store_relaxed(&server->counters.iterations, slot->partition->iterations);
-    tti_server_ack(server, slot, frame);
     if (round_done)
         slot->past.round = slot->round;
     slot->round += (uint32_t)round_done;
     slot->news |= round_done;
+    // When everything is as it says: who hears it may rest, and what is here be saved.
+    tti_server_ack(server, slot, frame);
     if (round_done && tti_server_seal_if_due(server, slot))
         return;
     if (slot->parked != NULL)
