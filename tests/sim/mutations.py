@@ -36,9 +36,6 @@ BUGS = {
     "before_header": ("requests are served before the sealed header is in", [
         (MOVES, "    if (!slot->arrival.header_in) {\n        tti_server_hold(slot, frame, payload, 0);\n        return;\n    }\n", ""),
     ]),
-    "unnamed_refusal": ("a refusal does not say what it refuses", [
-        (CLIENT, "frame->clock != (uint32_t)mine ||\n        frame->sequence != sequence || frame", "frame"),
-    ]),
     "push_in_part": ("a push is applied to the keys that are here already", [
         (MOVES, "    if (missing > 0) {\n        if (!slot->fetched", "    if (missing > 0 && frame->kind == TT_FRAME_PULL) {\n        if (!slot->fetched"),
     ]),
