@@ -19,9 +19,9 @@ typedef struct mesh_link {
         queue; // whole messages that found the ring full: size word (16 bytes), then the message
     size_t queue_sent; // bytes of the front message already in the ring
     int dirty;         // sent since the last flush
-    // consumer
-    byte_queue partial; // a message of several chunks being put together
-    int begun;          // its first chunk was seen
+    // consumer, on a line of its own: both sides write with every message
+    _Alignas(64) byte_queue partial; // a message of several chunks being put together
+    int begun;                       // its first chunk was seen
 } mesh_link;
 
 typedef struct end {
