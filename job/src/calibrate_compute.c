@@ -1,7 +1,7 @@
 // What gradients cost: sparse rows of few and of many stored values, dense rows; what a batch costs
 // to put together; what more compute threads bring.
 #include "calibrate.h"
-#include "runtime.h"
+#include "node.h"
 #include <math.h>
 #include <string.h>
 

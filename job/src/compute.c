@@ -1,6 +1,6 @@
 // Loss and gradient of a batch by one or several threads: each takes a share of every piece's rows
 // into a gradient of its own, and the shares are added in order of thread.
-#include "runtime.h"
+#include "node.h"
 #include <string.h>
 
 typedef struct compute_helper {

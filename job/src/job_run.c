@@ -50,9 +50,9 @@ add_node_counters(const tti_training *tr, tt_job_result *result)
     result->batches_waited = traffic.batches_waited;
     result->moving_wait_count = traffic.moving_wait_count;
     for (uint32_t n = 0; rt->mesh != NULL && n < rt->node_count; n++) {
-        if (rt->nodes[n].client == NULL)
+        if (rt->processes[n].node.client == NULL)
             continue; // dead
-        uint32_t kept = tt_ps_client_waits(rt->nodes[n].client, waits);
+        uint32_t kept = tt_ps_client_waits(rt->processes[n].node.client, waits);
         for (uint32_t i = 0; all != NULL && i < kept; i++)
             all[count++] = (double)waits[i] * 1e-9;
     }
@@ -118,7 +118,7 @@ fill_result(tti_training *tr, tt_job_result *result)
     result->loss = tr->metrics.loss;
     result->objective = tr->metrics.objective;
     result->iterations = tr->iterations;
-    result->examples = tt_load_relaxed(&tr->rt->examples_trained);
+    result->examples = tt_load_relaxed(&tr->rt->work.examples_trained);
     result->epochs = tti_training_epochs(tr);
     result->train_seconds = tr->train_seconds;
     result->examples_per_second = (double)result->examples / fmax(tr->train_seconds, 1e-9);

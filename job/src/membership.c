@@ -5,19 +5,20 @@
 // the last checkpoint, for rounds of different ages do not add up.
 //
 // Only where processes can die one by one: on simulated hosts so far.
-#include "simulated.h"
+#include "runtime.h"
 #include <string.h>
 
 // ---- what the simulation tells -----------------------------------------------------------------
 
 static tt_status
-start_agent(tti_node *node, uint32_t attempt)
+start_agent(tti_process *process, uint32_t attempt)
 {
-    tti_runtime *rt = node->rt;
+    tti_runtime *rt = process->rt;
     tt_error err;
     uint64_t period_ns = (uint64_t)(1e9 * rt->job->spec.heartbeat);
-    node->pulse = tt_pulse_begin(node->index, attempt, period_ns, tt_clock_now(&rt->clock));
-    return tt_thread_start(&node->agent, "tt-agent", tti_agent_main, node, &err);
+    process->pulse =
+        tt_pulse_begin(process->node.index, attempt, period_ns, tt_clock_now(&rt->clock));
+    return tt_thread_start(&process->agent, "tt-agent", tti_agent_main, process, &err);
 }
 
 // A host has crashed, with the processes of its nodes, or is there again, without any.
@@ -26,19 +27,19 @@ on_host(void *self, uint32_t host, int up)
 {
     tti_runtime *rt = self;
     for (uint32_t n = 0; n < rt->node_count; n++) {
-        tti_node *node = &rt->nodes[n];
-        if (tti_simulated_host(node) != host)
+        tti_process *process = &rt->processes[n];
+        if (tti_simulated_host(rt->job, n) != host)
             continue;
         if (!up) {
-            node->crashed = 1;
-            tt_store_release(&node->left, 1); // acquired in tti_runtime_stop
+            process->crashed = 1;
+            tt_store_release(&rt->standings[n].left, 1); // acquired in tti_runtime_stop
             continue;
         }
-        tt_thread_join(&node->agent); // it has ended with the host
-        if (!tti_stopping(rt) && start_agent(node, 0) != TT_OK)
+        tt_thread_join(&process->agent); // it has ended with the host
+        if (!tti_stopping(&rt->board) && start_agent(process, 0) != TT_OK)
             tt_log(TT_LOG_WARN, "no memory to start node %u anew", n);
     }
-    tt_event_signal(&rt->bell);
+    tt_event_signal(&rt->board.bell);
 }
 
 // ---- opening and closing -----------------------------------------------------------------------
@@ -57,6 +58,7 @@ tti_membership_open(tti_runtime *rt, tt_error *err)
     if (status != TT_OK)
         return tt_error_set(err, status, NULL, NULL, "no memory for the job's nodes");
     m->on = 1;
+    rt->work.may_repeat = 1;
     return TT_OK;
 }
 
@@ -71,7 +73,7 @@ tti_membership_start(tti_runtime *rt, tt_error *err)
         m->members.member[n].heard_at_ns = tt_clock_now(&rt->clock);
         if (rt->newest->view->is_gone[n])
             continue;
-        if (start_agent(&rt->nodes[n], rt->nodes[n].attempt) != TT_OK)
+        if (start_agent(&rt->processes[n], rt->processes[n].node.attempt) != TT_OK)
             return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
     }
     return TT_OK;
@@ -87,19 +89,21 @@ tti_membership_stop(tti_runtime *rt)
     // Whoever is thought dead and still stands somewhere is not waited for.
     for (uint32_t n = 0; n < rt->node_count; n++)
         if (rt->newest->view->is_gone[n]) {
-            tt_sim_kill(rt->job->sim, &rt->nodes[n].agent);
-            tt_sim_kill(rt->job->sim, &rt->nodes[n].thread);
+            tt_sim_kill(rt->job->sim, &rt->processes[n].agent);
+            tt_sim_kill(rt->job->sim, &rt->processes[n].node.thread);
         }
     tt_store_release(&m->stop_agents, 1); // acquired in tti_agent_main
     for (uint32_t n = 0; n < rt->node_count; n++)
         tt_mesh_wake(m->control, n);
     for (uint32_t n = 0; n < rt->node_count; n++)
-        tt_thread_join(&rt->nodes[n].agent);
+        tt_thread_join(&rt->processes[n].agent);
 }
 
 static void
-close_last_checkpoint(tti_membership *m)
+close_last_checkpoint(tti_runtime *rt)
 {
+    tti_membership *m = &rt->membership;
+    rt->board.checkpoint = NULL;
     tt_ps_state_close(m->state);
     m->state = NULL;
     tti_checkpoint_fini(&m->file);
@@ -110,7 +114,7 @@ void
 tti_membership_close(tti_runtime *rt)
 {
     tti_membership *m = &rt->membership;
-    close_last_checkpoint(m);
+    close_last_checkpoint(rt);
     tt_members_close(&m->members);
     tt_mesh_close(m->control);
     m->control = NULL;
@@ -158,7 +162,9 @@ open_last_checkpoint(tti_runtime *rt, tt_error *err)
         return TT_NOTFOUND;
     TT_TRY(m->find_checkpoint(m->self, &m->file, err));
     const uint8_t *bytes = tti_checkpoint_find(&m->file, "runtime", &count);
-    return tti_runtime_open_saved(rt, bytes, count, &m->state, err);
+    tt_status status = tti_runtime_open_saved(rt, bytes, count, &m->state, err);
+    rt->board.checkpoint = m->state;
+    return status;
 }
 
 static void
@@ -207,7 +213,7 @@ can_do_again(const tti_runtime *rt, const uint8_t *is_dead, const tt_ps_view *ne
     for (uint32_t n = 0; n < rt->node_count; n++) {
         if (now->is_gone[n] || is_dead[n])
             continue;
-        const tti_node *node = &rt->nodes[n];
+        const tti_standing *node = &rt->standings[n];
         int adopted = tt_load_acquire(&node->adopted_generation) >=
                       now->generation; // released in tti_node_adopt
         if (!adopted || next->is_worker[n] != now->is_worker[n] ||
@@ -227,7 +233,7 @@ choose_rounds_to_redo(const tti_runtime *rt, tt_ps_view *next)
     const tt_ps_view *now = rt->newest->view;
     uint32_t least = UINT32_MAX, most = 0;
     for (uint32_t k = 0; k < now->slice_count; k++) {
-        uint32_t round = tt_load_seq(&rt->nodes[now->slice_owner[k]].round_begun);
+        uint32_t round = tt_load_seq(&rt->standings[now->slice_owner[k]].round_begun);
         least = TT_MIN(least, round);
         most = TT_MAX(most, round);
     }
@@ -240,7 +246,7 @@ static void
 desert(tti_runtime *rt)
 {
     rt->membership.must_fail = 1;
-    tt_store_release(&rt->discard, 1); // acquired in in_vain
+    tt_store_release(&rt->board.discard, 1); // acquired in in_vain
 }
 
 // After the publication, never before: who takes over what the dead one had refuses by then what it
@@ -253,7 +259,7 @@ hand_out(tti_runtime *rt, const uint8_t *is_dead, const tt_ps_view *before)
             continue;
         rt->membership.deaths++;
         say_death(rt, n, before);
-        tti_worker_bury(&rt->nodes[n]);
+        tti_worker_bury(&rt->processes[n].node);
     }
     tti_runtime_call_to_rest(rt); // who rests may have to go back first
     tt_members_buried(&rt->membership.members);
@@ -396,11 +402,13 @@ tti_membership_watch(tti_runtime *rt)
     tt_mesh_flush(m->control, rt->node_count);
     if (tt_members_tick(&m->members, tt_clock_now(&rt->clock)) > 0)
         bury(rt);
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        m->must_go_back |= tt_load_acquire(&rt->standings[n].round_lost); // give_up_round
     int settled = tti_runtime_settled(rt);
     if (m->state != NULL && tt_load_acquire(&rt->unretired) == 0) // partition_retired
-        close_last_checkpoint(m);
+        close_last_checkpoint(rt);
     // Work is dealt out anew when nothing else is moving.
-    if (rt->newest->view->lost_at > 0 && settled && !m->must_go_back && !tti_stopping(rt) &&
-        !rt->pause && rt->hold_round == UINT32_MAX)
+    if (rt->newest->view->lost_at > 0 && settled && !m->must_go_back && !tti_stopping(&rt->board) &&
+        !rt->board.pause && rt->board.hold_round == UINT32_MAX)
         reorganise(rt);
 }

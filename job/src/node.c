@@ -4,9 +4,9 @@
 enum { SERVE_LIMIT = 64, TICK_NS = 2000000 };
 
 int
-tti_stopping(const tti_runtime *rt)
+tti_stopping(const tti_board *board)
 {
-    return tt_load_acquire(&rt->stop); // released in tti_runtime_stop
+    return tt_load_acquire(&board->stop); // released in tti_runtime_stop
 }
 
 static void
@@ -28,19 +28,19 @@ on_frame(void *self, const tt_frame *frame, const uint8_t *payload)
 void
 tti_node_serve(tti_node *node, uint64_t timeout_ns)
 {
-    tti_runtime *rt = node->rt;
+    tti_board *board = node->board;
     int moving = tt_ps_server_moving(node->server) > 0;
     if (moving || !tt_ps_client_done(node->client))
-        tt_ps_client_time(node->client, tt_clock_now(&rt->clock));
-    uint32_t handled = tt_mesh_receive(rt->mesh, node->index, SERVE_LIMIT, on_frame, node);
+        tt_ps_client_time(node->client, tt_clock_now(&board->clock));
+    uint32_t handled = tt_mesh_receive(board->mesh, node->index, SERVE_LIMIT, on_frame, node);
     int more = moving && tt_ps_server_background(node->server);
     if (handled > 0 || more) {
-        tt_mesh_flush(rt->mesh, node->index);
+        tt_mesh_flush(board->mesh, node->index);
         return;
     }
     if (timeout_ns == 0)
         return;
-    tt_mesh_wait(rt->mesh, node->index, moving ? TICK_NS : timeout_ns);
+    tt_mesh_wait(board->mesh, node->index, moving ? TICK_NS : timeout_ns);
     if (moving)
         tt_ps_server_tick(node->server);
 }
@@ -49,7 +49,7 @@ int
 tti_node_is_expelled(const tti_node *node)
 {
     const tt_ps_view *view =
-        tt_load_acquire(&node->rt->current)->view; // released in tti_runtime_publish
+        tt_load_acquire(&node->board->current)->view; // released in tti_runtime_publish
     return view->attempt[node->index] != node->attempt;
 }
 
@@ -77,7 +77,8 @@ change_role(tti_node *node)
         tti_worker_join(node);
         node->working = 1;
     }
-    tt_store_release(&node->working_seen, (uint32_t)node->working); // acquired in note_progress
+    tt_store_release(&node->standing->working_seen,
+                     (uint32_t)node->working); // acquired in note_progress
 }
 
 // Somebody has died since the generation that this node has adopted.
@@ -91,7 +92,7 @@ static void
 take_over(tti_node *node, const tti_generation *newest)
 {
     const tt_ps_view *view = newest->view;
-    tt_ps_consistency consistency = node->rt->job->table.consistency;
+    tt_ps_consistency consistency = node->board->job->table.consistency;
     int died = is_of_a_death(node, view);
     if (node->working && died && consistency == TT_PS_BSP)
         tti_worker_go_back(node, view);
@@ -111,7 +112,7 @@ void
 tti_node_adopt(tti_node *node)
 {
     const tti_generation *newest =
-        tt_load_acquire(&node->rt->current); // released in tti_runtime_publish
+        tt_load_acquire(&node->board->current); // released in tti_runtime_publish
     int worked = node->working;
     // Under BSP a worker changes over at the round that the generation names; after a death at
     // once, for no round may ever end without it.
@@ -125,21 +126,21 @@ tti_node_adopt(tti_node *node)
     if (due)
         tti_simulated_adopted(node);
     if (due) // after the role, so that the master never sees the new generation with the old role
-        tt_store_release(&node->adopted_generation, newest->view->generation);
+        tt_store_release(&node->standing->adopted_generation, newest->view->generation);
     if (due || node->working != worked)
-        tt_event_signal(&node->rt->bell);
+        tt_event_signal(&node->board->bell);
 }
 
 static int
 must_rest(const tti_node *node)
 {
-    const tti_runtime *rt = node->rt;
-    if (tt_load_acquire(&rt->pause)) // released in tti_runtime_pause
+    const tti_board *board = node->board;
+    if (tt_load_acquire(&board->pause)) // released in tti_runtime_pause
         return 1;
     // Somebody has died: it may have to go back first.
-    if (tt_load_acquire(&rt->current)->view->lost_at > node->lost_seen)
+    if (tt_load_acquire(&board->current)->view->lost_at > node->lost_seen)
         return 0;
-    uint32_t hold = tt_load_acquire(&rt->hold_round); // released in tti_runtime_hold
+    uint32_t hold = tt_load_acquire(&board->hold_round); // released in tti_runtime_hold
     return hold != UINT32_MAX && tti_worker_next_round(node) >= hold;
 }
 
@@ -148,26 +149,26 @@ must_rest(const tti_node *node)
 void
 tti_node_rest(tti_node *node)
 {
-    tti_runtime *rt = node->rt;
+    tti_board *board = node->board;
     if (!must_rest(node))
         return;
-    uint64_t begin = tt_clock_now(&rt->clock);
-    while (!tti_stopping(rt)) {
-        uint32_t call = tt_load_acquire(&rt->rest_call); // released in tti_runtime_call_to_rest
-        uint32_t seen = tt_event_read(&rt->resume);
+    uint64_t begin = tt_clock_now(&board->clock);
+    while (!tti_stopping(board)) {
+        uint32_t call = tt_load_acquire(&board->rest_call); // released in tti_runtime_call_to_rest
+        uint32_t seen = tt_event_read(&board->resume);
         if (!must_rest(node))
             break;
-        if (tt_load_relaxed(&node->resting) != call) {
-            tt_store_release(&node->resting, call); // acquired in at_rest
-            tt_event_signal(&rt->bell);
+        if (tt_load_relaxed(&node->standing->resting) != call) {
+            tt_store_release(&node->standing->resting, call); // acquired in at_rest
+            tt_event_signal(&board->bell);
         }
         if (node->server != NULL)
             tti_node_serve(node, 1000000);
         else if (must_rest(node))
-            (void)tt_event_wait(&rt->resume, seen, 0, 10000000);
+            (void)tt_event_wait(&board->resume, seen, 0, 10000000);
     }
-    tt_store_release(&node->resting, 0u);
-    node->paused_ns += tt_clock_now(&rt->clock) - begin;
+    tt_store_release(&node->standing->resting, 0u);
+    node->paused_ns += tt_clock_now(&board->clock) - begin;
 }
 
 static void
@@ -180,23 +181,93 @@ static int
 is_discarded(const tti_node *node)
 {
     return node->server != NULL &&
-           tt_load_acquire(&node->rt->discard); // released in tti_runtime_abandon, bury
+           tt_load_acquire(&node->board->discard); // released in tti_runtime_abandon, bury
 }
+
+// ---- opening ----------------------------------------------------------------------------------
+
+static const tt_ps_view *
+newest_view(void *self)
+{
+    const tti_node *node = self;
+    return tt_load_acquire(&node->board->current)->view; // released in tti_runtime_publish
+}
+
+static void
+partition_retired(void *self, uint32_t partition, uint32_t generation)
+{
+    const tti_board *board = ((const tti_node *)self)->board;
+    board->retired(board->self, partition, generation);
+}
+
+static const tt_ps_state *
+last_checkpoint(void *self)
+{
+    return ((const tti_node *)self)->board->checkpoint;
+}
+
+tt_ps_hooks
+tti_node_hooks(tti_node *node)
+{
+    return (tt_ps_hooks){node, newest_view, partition_retired, last_checkpoint, node->attempt};
+}
+
+static tt_status
+open_server(tti_node *node, const tt_ps_view *first, tt_error *err)
+{
+    const tti_board *board = node->board;
+    node->outbox = tt_mesh_outbox(board->mesh, node->index);
+    // The master's end counts as one more node for those who check senders.
+    TT_TRY(tt_ps_server_open(&board->job->table, node->index, board->node_count + 1, node->outbox,
+                             tti_node_hooks(node), &node->server, err));
+    node->lost_seen = first->lost_at;
+    tt_status status = tt_ps_server_start(node->server, first);
+    if (status == TT_OK)
+        return TT_OK;
+    return tt_error_set(err, status, NULL, "the model does not fit",
+                        "no memory for the partitions of node %u", node->index);
+}
+
+tt_status
+tti_node_open(tti_node *node, const tt_ps_view *first, tt_error *err)
+{
+    node->now =
+        (tti_node_setting){.compute_threads = 1, .in_flight = 4, .aggregation = 1, .spin = 100};
+    node->now.ops = tt_vec_best();
+    node->host = (tt_knob_host){
+        .struct_size = sizeof node->host, .impl = node, .get_extension = tti_node_extension};
+    if (node->board->mesh != NULL)
+        TT_TRY(open_server(node, first, err));
+    TT_TRY(tti_worker_open(node, err));
+    return tt_knob_set_open(&node->board->job->space, &node->host, &node->knobs, err);
+}
+
+void
+tti_node_close(tti_node *node)
+{
+    tt_knob_set_close(node->knobs);
+    tti_worker_close(node);
+    tt_ps_server_close(node->server);
+    node->knobs = NULL;
+    node->server = NULL;
+}
+
+// ---- running ----------------------------------------------------------------------------------
 
 void *
 tti_node_main(void *self)
 {
     tti_node *node = self;
-    tti_runtime *rt = node->rt;
+    tti_board *board = node->board;
     tti_simulated_enter(node);
-    node->boundary_ns = tt_clock_now(&rt->clock);
-    while (!tti_stopping(rt)) {
+    node->boundary_ns = tt_clock_now(&board->clock);
+    while (!tti_stopping(board)) {
         // It waits for its end: what it does is not wanted any more.
         if (tti_node_is_expelled(node) || is_discarded(node)) {
             tti_node_serve(node, 20000000);
             continue;
         }
-        node->gate_seen = tt_load_seq(&rt->gate); // before the newest generation is looked for
+        node->gate_seen = tt_load_seq(&board->gate); // before the newest generation is looked for
         tti_node_adopt(node);
         if (!node->working) {
             if (node->server != NULL)
@@ -206,19 +277,19 @@ tti_node_main(void *self)
             continue;
         }
         tti_node_rest(node);
-        if (!tti_stopping(rt) && !tti_worker_iterate(node)) {
-            tt_store_release(&node->finished, 1); // acquired by the master
-            tt_event_signal(&rt->bell);
+        if (!tti_stopping(board) && !tti_worker_iterate(node)) {
+            tt_store_release(&node->standing->finished, 1); // acquired by the master
+            tt_event_signal(&board->bell);
             if (node->server == NULL)
                 break;
             tti_node_serve(node, 5000000);
         }
     }
-    tt_store_release(&node->left, 1); // acquired in tti_runtime_stop
-    tt_event_signal(&rt->bell);
+    tt_store_release(&node->standing->left, 1); // acquired in tti_runtime_stop
+    tt_event_signal(&board->bell);
     // Others may still be waiting for an answer: serve until all have left.
     while (node->server != NULL &&
-           !tt_load_acquire(&rt->stop_servers)) // released in tti_runtime_stop
+           !tt_load_acquire(&board->stop_servers)) // released in tti_runtime_stop
         tti_node_serve(node, 5000000);
     return NULL;
 }

@@ -1,5 +1,5 @@
 // What a node's knobs reach: the extension "tt.runtime/1".
-#include "runtime.h"
+#include "node.h"
 #include <string.h>
 
 static void
@@ -14,7 +14,7 @@ set_compute_threads(tti_node *node, double value)
 {
     uint32_t threads = TT_MIN(TT_MAX((uint32_t)value, 1u), (uint32_t)TTI_COMPUTE_MAX);
     // Simulated hosts have cores that nobody need start a thread on.
-    if (node->rt->job->sim != NULL) {
+    if (node->board->job->sim != NULL) {
         node->now.compute_threads = threads;
         return;
     }
@@ -46,8 +46,8 @@ runtime_set(void *impl, const char *name, double value)
         set_compute_threads(node, value);
     else if (strcmp(name, "bf16_transfer") == 0)
         now->bf16 = value != 0;
-    else if (strcmp(name, "chunk_bytes") == 0 && node->rt->mesh != NULL)
-        tt_mesh_set_chunk(node->rt->mesh, node->index, whole);
+    else if (strcmp(name, "chunk_bytes") == 0 && node->board->mesh != NULL)
+        tt_mesh_set_chunk(node->board->mesh, node->index, whole);
     else if (strcmp(name, "spin") == 0)
         now->spin = whole;
     else if (strcmp(name, "in_flight") == 0)
@@ -64,8 +64,8 @@ runtime_set(void *impl, const char *name, double value)
         set_pinning(node, value);
     else
         return -1;
-    if (node->rt->mesh != NULL)
-        tt_mesh_set_spin(node->rt->mesh, node->index, now->spin);
+    if (node->board->mesh != NULL)
+        tt_mesh_set_spin(node->board->mesh, node->index, now->spin);
     if (node->client != NULL)
         tt_ps_client_set(node->client, now->in_flight, now->bf16);
     return 0;

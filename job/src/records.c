@@ -1,13 +1,15 @@
-// Measurement records: a ring from one worker to the master. Never blocks; what finds no room is
-// counted.
-#include "runtime.h"
+// Measurement records: a ring from one worker to the master.
+#include "records.h"
+
+// Records there is room for: of a node, and about so many of all together (12 MB).
+enum { RECORDS_MAX = 8192, RECORDS_MIN = 1024, RECORDS_TOTAL = 1 << 18 };
 
 // Many nodes iterate more slowly each, for they share processors or wait for servers.
 static uint32_t
 capacity_for(uint32_t node_count)
 {
-    uint32_t capacity = TTI_RECORDS_MAX;
-    while (capacity > TTI_RECORDS_MIN && (uint64_t)capacity * node_count > TTI_RECORDS_TOTAL)
+    uint32_t capacity = RECORDS_MAX;
+    while (capacity > RECORDS_MIN && (uint64_t)capacity * node_count > RECORDS_TOTAL)
         capacity /= 2;
     return capacity;
 }
@@ -41,4 +43,11 @@ tti_records_take(tti_records *records, tti_record *out, uint32_t capacity)
         out[i] = records->slots[(records->read + i) % records->capacity];
     tt_store_release(&records->read, records->read + count); // acquired in tti_records_put
     return count;
+}
+
+void
+tti_records_close(tti_records *records)
+{
+    tt_mem_free(records->slots);
+    records->slots = NULL;
 }

@@ -1,94 +1,64 @@
 // The runtime of a job: opening and closing nodes, publishing generations, pausing, stopping,
 // reading the model.
-#include "simulated.h"
+#include "runtime.h"
 #include <string.h>
 
-static const tt_ps_view *
-newest_view(void *self)
-{
-    const tti_node *node = self;
-    return tt_load_acquire(&node->rt->current)->view; // released in tti_runtime_publish
-}
+// ---- processes --------------------------------------------------------------------------------
 
 // Of a move that was overtaken by a restore nobody wants to hear.
 static void
 partition_retired(void *self, uint32_t partition, uint32_t generation)
 {
-    tti_node *node = self;
-    tti_runtime *rt = node->rt;
+    tti_runtime *rt = self;
     uint32_t expected = generation;
     if (tt_cas_acq_rel(&rt->moving[partition], &expected, 0u))
         (void)tt_sub_acq_rel(&rt->unretired, 1u);
-    tt_event_signal(&rt->bell);
+    tt_event_signal(&rt->board.bell);
 }
 
-static const tt_ps_state *
-last_checkpoint(void *self)
+// All simulated nodes take turns, and none ends within tt_batch_fill.
+static const tt_batch *
+filled_in_turn(const tti_runtime *rt)
 {
-    const tti_node *node = self;
-    return node->rt->membership.state;
-}
-
-tt_ps_hooks
-tti_node_hooks(tti_node *node)
-{
-    return (tt_ps_hooks){node, newest_view, partition_retired, last_checkpoint, node->attempt};
+    for (uint32_t n = 0; rt->job->sim != NULL && n < rt->node_count; n++)
+        if (rt->processes[n].node.batches[0] != NULL)
+            return rt->processes[n].node.batches[0];
+    return NULL;
 }
 
 tt_status
-tti_node_open(tti_node *node, tt_error *err)
+tti_process_open(tti_process *process, tt_error *err)
 {
-    tti_runtime *rt = node->rt;
-    uint32_t index = node->index;
-    node->now =
-        (tti_node_setting){.compute_threads = 1, .in_flight = 4, .aggregation = 1, .spin = 100};
-    node->now.ops = tt_vec_best();
-    node->host = (tt_knob_host){
-        .struct_size = sizeof node->host, .impl = node, .get_extension = tti_node_extension};
-    if (rt->mesh != NULL) {
-        node->outbox = tt_mesh_outbox(rt->mesh, index);
-        // The master's end counts as one more node for those who check senders.
-        TT_TRY(tt_ps_server_open(&rt->job->table, index, rt->node_count + 1, node->outbox,
-                                 tti_node_hooks(node), &node->server, err));
-        node->lost_seen = rt->newest->view->lost_at;
-        tt_status status = tt_ps_server_start(node->server, rt->newest->view);
-        if (status != TT_OK)
-            return tt_error_set(err, status, NULL, "the model does not fit",
-                                "no memory for the partitions of node %u", index);
-    }
-    TT_TRY(tti_worker_open(node, err));
-    return tt_knob_set_open(&rt->job->space, &node->host, &node->knobs, err);
+    process->node.beside = filled_in_turn(process->rt);
+    return tti_node_open(&process->node, process->rt->newest->view, err);
 }
 
 static void
-add_traffic(tti_traffic *sum, const tti_node *node)
+add_traffic(tti_traffic *sum, const tti_process *process)
 {
-    sum->batches_ready += tt_load_relaxed(&node->batches_ready);
-    sum->batches_waited += tt_load_relaxed(&node->batches_waited);
-    if (node->client == NULL)
+    const tti_standing *standing = process->node.standing;
+    sum->batches_ready += tt_load_relaxed(&standing->batches_ready);
+    sum->batches_waited += tt_load_relaxed(&standing->batches_waited);
+    if (process->node.client == NULL)
         return;
     tt_ps_client_counters client;
-    tt_ps_client_counters_read(node->client, &client);
+    tt_ps_client_counters_read(process->node.client, &client);
     sum->pushes += client.pushes;
     sum->moving_wait_count += client.moving_wait_count;
 }
 
 void
-tti_node_close(tti_node *node)
+tti_process_close(tti_process *process)
 {
-    add_traffic(&node->rt->lost_traffic, node);
-    tt_knob_set_close(node->knobs);
-    tti_worker_close(node);
-    tt_ps_server_close(node->server);
-    node->knobs = NULL;
-    node->server = NULL;
+    add_traffic(&process->rt->lost_traffic, process);
+    tti_node_close(&process->node);
 }
 
 static tt_status
 open_reader(tti_runtime *rt, tt_error *err)
 {
-    tti_node *master = &rt->nodes[rt->node_count]; // an end of the mesh without a thread
-    tt_ps_hooks hooks = tti_node_hooks(master);
+    rt->reading = (tti_node){.board = &rt->board, .index = rt->node_count};
+    tt_ps_hooks hooks = tti_node_hooks(&rt->reading);
     TT_TRY(
         tt_ps_client_open(&rt->job->table, rt->node_count, rt->node_count + 1,
                           rt->job->table.kind == TT_PS_SPARSE ? (uint32_t)rt->job->table.rows : 1,
@@ -141,7 +111,7 @@ first_generation(tti_runtime *rt, const tt_setting *start, tt_error *err)
                             "there are not two nodes left for the job");
     if (status != TT_OK)
         return tt_error_set(err, status, NULL, NULL, "no memory for the first generation");
-    tt_store_release(&rt->current, rt->newest); // acquired by nodes
+    tt_store_release(&rt->board.current, rt->newest); // acquired by nodes
     return TT_OK;
 }
 
@@ -173,33 +143,32 @@ open_parts(tti_runtime *rt, const tt_setting *start, const tti_restore *restore,
     TT_TRY(first_generation(rt, start, err));
     if (restore != NULL)
         continue_generations(rt->newest->view, restore);
-    TT_TRY(tt_ledger_open(job->shards, rt->node_count, &rt->ledger, err));
+    size_t rows = (size_t)rt->node_count * TTI_BATCHES_MAX * (size_t)job->spec.batch_size *
+                  TTI_AGGREGATION_MAX;
+    TT_TRY(tti_work_open(job->shards, rt->node_count, rows, &rt->work, err));
     if (job->spec.driver == TTI_DRIVER_MESSAGES)
         TT_TRY(job->sim != NULL ? tti_simulated_mesh(rt, err)
                                 : tt_mesh_open(rt->node_count + 1, &rt->mesh, err));
     else
         TT_TRY(tt_ps_store_open(&job->table, rt->node_count, &rt->store, err));
+    rt->board.mesh = rt->mesh;
+    rt->board.store = rt->store;
     for (uint32_t n = 0; n < rt->node_count; n++) {
-        rt->nodes[n].attempt = rt->newest->view->attempt[n];
-        TT_TRY(tti_records_open(&rt->nodes[n].records, rt->node_count));
-        TT_TRY(tti_node_open(&rt->nodes[n], err));
+        rt->processes[n].node.attempt = rt->newest->view->attempt[n];
+        TT_TRY(tti_records_open(&rt->standings[n].records, rt->node_count));
+        TT_TRY(tti_process_open(&rt->processes[n], err));
     }
     if (rt->mesh != NULL)
         TT_TRY(open_reader(rt, err));
     TT_TRY(tti_membership_open(rt, err));
-    rt->orphan_capacity = (size_t)rt->node_count * TTI_BATCHES_MAX * (size_t)job->spec.batch_size *
-                          TTI_AGGREGATION_MAX;
-    rt->orphans = tt_mem_zalloc(rt->orphan_capacity, sizeof *rt->orphans);
     uint16_t *owner = tt_mem_zalloc(tt_shards_count(job->shards), sizeof *owner);
-    if (rt->orphans == NULL || owner == NULL) {
-        tt_mem_free(owner);
+    if (owner == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
-    }
     tt_status status =
         restore != NULL && restore->bytes != NULL ? tti_runtime_load(rt, restore, err) : TT_OK;
     if (tti_runtime_workers(rt) > 0) {
-        (void)tt_ledger_plan(rt->ledger, rt->newest->view->is_worker, owner);
-        (void)tt_ledger_assign(rt->ledger, owner);
+        (void)tt_ledger_plan(rt->work.ledger, rt->newest->view->is_worker, owner);
+        (void)tt_ledger_assign(rt->work.ledger, owner);
     }
     tt_mem_free(owner);
     if (rt->store != NULL)
@@ -210,13 +179,17 @@ open_parts(tti_runtime *rt, const tt_setting *start, const tti_restore *restore,
 static tt_status
 open_nodes(tti_runtime *rt, tt_error *err)
 {
-    rt->nodes = tt_mem_zalloc_vector(rt->node_count + 1, sizeof *rt->nodes);
+    rt->processes = tt_mem_zalloc_vector(rt->node_count, sizeof *rt->processes);
+    rt->standings = tt_mem_zalloc_vector(rt->node_count, sizeof *rt->standings);
     rt->moving = tt_mem_zalloc(TT_MAX(rt->job->table.partition_count, 1u), sizeof *rt->moving);
-    if (rt->nodes == NULL || rt->moving == NULL)
+    if (rt->processes == NULL || rt->standings == NULL || rt->moving == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
-    for (uint32_t n = 0; n <= rt->node_count; n++) {
-        rt->nodes[n].rt = rt;
-        rt->nodes[n].index = n;
+    for (uint32_t n = 0; n < rt->node_count; n++) {
+        rt->processes[n].rt = rt;
+        rt->processes[n].node = (tti_node){.board = &rt->board,
+                                           .standing = &rt->standings[n],
+                                           .watch = rt->job->sim != NULL ? &rt->watch : NULL,
+                                           .index = n};
     }
     return TT_OK;
 }
@@ -235,10 +208,15 @@ tti_runtime_open(const tt_job *job,
     rt->job = job;
     rt->clock = job->sim != NULL ? tt_sim_clock(job->sim) : tt_clock_monotonic();
     rt->node_count = job->node_count;
-    rt->retry_ns = (uint64_t)(1e9 * job->spec.retry);
-    rt->example_limit = UINT64_MAX;
-    rt->round_limit = rt->hold_round = UINT32_MAX;
-    (void)pthread_mutex_init(&rt->orphans_lock, NULL);
+    rt->board = (tti_board){.job = job,
+                            .clock = rt->clock,
+                            .node_count = rt->node_count,
+                            .work = &rt->work,
+                            .retry_ns = (uint64_t)(1e9 * job->spec.retry),
+                            .retired = partition_retired,
+                            .self = rt,
+                            .round_limit = UINT32_MAX,
+                            .hold_round = UINT32_MAX};
     tt_status status = open_nodes(rt, err);
     if (status == TT_OK)
         status = open_parts(rt, start, restore, err);
@@ -260,8 +238,8 @@ tti_runtime_start(tti_runtime *rt, tt_error *err)
         if (rt->newest->view->is_gone[n])
             continue;
         (void)snprintf(name, sizeof name, "tt-node-%u", n);
-        tt_status status =
-            tt_thread_start(&rt->nodes[n].thread, name, tti_node_main, &rt->nodes[n], err);
+        tt_status status = tt_thread_start(&rt->processes[n].node.thread, name, tti_node_main,
+                                           &rt->processes[n].node, err);
         if (status != TT_OK) {
             tti_runtime_stop(rt);
             return status;
@@ -279,7 +257,7 @@ tti_runtime_wake_all(tti_runtime *rt)
         tt_mesh_wake(rt->mesh, n);
     if (rt->store != NULL)
         tt_ps_store_wake(rt->store);
-    tt_event_signal(&rt->resume);
+    tt_event_signal(&rt->board.resume);
 }
 
 // Nobody takes back a move of this generation before it is published.
@@ -316,10 +294,10 @@ tti_runtime_publish(tti_runtime *rt,
     rt->newest = generation;
     if (rt->store != NULL)
         tt_ps_store_adopt(rt->store, view);
-    tt_store_release(&rt->current, generation); // acquired by nodes
+    tt_store_release(&rt->board.current, generation); // acquired by nodes
     if (roles_change && tti_runtime_workers(rt) > 0) {
-        (void)tt_ledger_plan(rt->ledger, view->is_worker, owner);
-        *shards_moved = tt_ledger_assign(rt->ledger, owner);
+        (void)tt_ledger_plan(rt->work.ledger, view->is_worker, owner);
+        *shards_moved = tt_ledger_assign(rt->work.ledger, owner);
     }
     tt_mem_free(owner);
     if (rt->reader != NULL && tt_ps_client_done(rt->reader))
@@ -335,7 +313,7 @@ tti_runtime_settled(const tti_runtime *rt)
 {
     const tt_ps_view *view = rt->newest->view;
     for (uint32_t n = 0; n < rt->node_count; n++) {
-        const tti_node *node = &rt->nodes[n];
+        const tti_standing *node = &rt->standings[n];
         if (view->is_gone[n])
             continue;
         // One that is to work begins when what it held has left it; till then its slices wait for
@@ -353,7 +331,7 @@ tti_runtime_horizon(const tti_runtime *rt, uint32_t *clock, uint32_t *round)
 {
     *clock = *round = 0;
     for (uint32_t n = 0; n < rt->node_count; n++) {
-        const tti_node *node = &rt->nodes[n];
+        const tti_standing *node = &rt->standings[n];
         if (!tt_load_relaxed(&node->working_seen))
             continue;
         *clock = TT_MAX(*clock, tt_load_relaxed(&node->clock_seen));
@@ -365,7 +343,7 @@ tti_runtime_horizon(const tti_runtime *rt, uint32_t *clock, uint32_t *round)
 void
 tti_runtime_turn_gate(tti_runtime *rt)
 {
-    (void)tt_add_seq(&rt->gate, 1u);
+    (void)tt_add_seq(&rt->board.gate, 1u);
 }
 
 void
@@ -374,8 +352,8 @@ tti_runtime_collect(tti_runtime *rt)
     // Everyone has adopted the newest, so nobody looks at an older one. A process that is declared
     // dead looks at its own until it has ended.
     for (uint32_t n = 0; n < rt->node_count; n++)
-        if (rt->nodes[n].server != NULL && !rt->nodes[n].crashed &&
-            tt_load_acquire(&rt->nodes[n].adopted_generation) <
+        if (rt->processes[n].node.server != NULL && !rt->processes[n].crashed &&
+            tt_load_acquire(&rt->standings[n].adopted_generation) <
                 rt->newest->view->generation) // released in tti_node_adopt
             return;
     tti_generation *old = rt->newest->previous;
@@ -391,7 +369,7 @@ tti_runtime_collect(tti_runtime *rt)
 uint64_t
 tti_runtime_iterations(const tti_runtime *rt)
 {
-    uint64_t applied = tt_load_relaxed(&rt->applied);
+    uint64_t applied = tt_load_relaxed(&rt->work.applied);
     return rt->job->table.consistency == TT_PS_BSP ? applied / (uint64_t)rt->job->spec.slices
                                                    : applied;
 }
@@ -411,9 +389,9 @@ tti_runtime_bytes(const tti_runtime *rt, uint64_t *carried, uint64_t *drained)
     *carried = *drained = 0;
     for (uint32_t n = 0; rt->mesh != NULL && n < rt->node_count; n++) {
         tt_ps_server_counters counters;
-        if (rt->nodes[n].server == NULL)
+        if (rt->processes[n].node.server == NULL)
             continue;
-        tt_ps_server_counters_read(rt->nodes[n].server, &counters);
+        tt_ps_server_counters_read(rt->processes[n].node.server, &counters);
         *carried += counters.bytes_carried;
         *drained += counters.bytes_drained + counters.bytes_fetched;
     }
@@ -422,27 +400,28 @@ tti_runtime_bytes(const tti_runtime *rt, uint64_t *carried, uint64_t *drained)
 // ---- pausing and stopping ---------------------------------------------------------------------
 
 static int
-at_rest(const tti_runtime *rt, const tti_node *node)
+at_rest(const tti_runtime *rt, uint32_t n)
 {
-    if (rt->newest->view->is_gone[node->index])
+    const tti_standing *node = &rt->standings[n];
+    if (rt->newest->view->is_gone[n])
         return 1;
-    if (node->crashed) // it does not answer; nobody knows yet why
+    if (rt->processes[n].crashed) // it does not answer; nobody knows yet why
         return 0;
     if (!tt_load_acquire(&node->working_seen)) // released in change_role
         // One whose thread has not begun, or that is still giving partitions away, is about to
         // work.
-        return !rt->newest->view->is_worker[node->index];
+        return !rt->newest->view->is_worker[n];
     // One that has finished comes to rest, too: it may still be given rows that another left
     // behind.
-    return tt_load_acquire(&node->resting) == rt->rest_call || // released in tti_node_rest
-           tt_load_acquire(&node->left);                       // released in tti_node_main
+    return tt_load_acquire(&node->resting) == rt->board.rest_call || // released in tti_node_rest
+           tt_load_acquire(&node->left);                             // released in tti_node_main
 }
 
 static int
 all_at_rest(const tti_runtime *rt)
 {
     for (uint32_t n = 0; n < rt->node_count; n++)
-        if (!at_rest(rt, &rt->nodes[n]))
+        if (!at_rest(rt, n))
             return 0;
     return 1;
 }
@@ -451,8 +430,8 @@ all_at_rest(const tti_runtime *rt)
 void
 tti_runtime_call_to_rest(tti_runtime *rt)
 {
-    uint32_t call = rt->rest_call + 1;
-    tt_store_release(&rt->rest_call, call != 0 ? call : 1u); // acquired in tti_node_rest
+    uint32_t call = rt->board.rest_call + 1;
+    tt_store_release(&rt->board.rest_call, call != 0 ? call : 1u); // acquired in tti_node_rest
     tti_runtime_wake_all(rt);
 }
 
@@ -461,10 +440,10 @@ tti_runtime_await_rest(tti_runtime *rt)
 {
     uint64_t deadline = tt_clock_now(&rt->clock) + 60000000000u;
     while (!all_at_rest(rt)) {
-        uint32_t seen = tt_event_read(&rt->bell);
+        uint32_t seen = tt_event_read(&rt->board.bell);
         if (all_at_rest(rt))
             break;
-        (void)tt_event_wait(&rt->bell, seen, 0, 1000000);
+        (void)tt_event_wait(&rt->board.bell, seen, 0, 1000000);
         tti_membership_watch(rt);
         // Then some will never rest.
         if (rt->membership.must_go_back || rt->membership.must_fail)
@@ -478,8 +457,8 @@ tti_runtime_await_rest(tti_runtime *rt)
 int
 tti_runtime_pause(tti_runtime *rt)
 {
-    tt_store_release(&rt->pause, 1); // acquired in must_rest
-    tt_store_release(&rt->interrupt, 1);
+    tt_store_release(&rt->board.pause, 1); // acquired in must_rest
+    tt_store_release(&rt->board.interrupt, 1);
     tti_runtime_call_to_rest(rt);
     if (tti_runtime_await_rest(rt))
         return 1;
@@ -490,23 +469,23 @@ tti_runtime_pause(tti_runtime *rt)
 void
 tti_runtime_resume(tti_runtime *rt)
 {
-    tt_store_release(&rt->interrupt, tt_load_acquire(&rt->stop));
-    tt_store_release(&rt->pause, 0); // acquired in tti_node_rest
+    tt_store_release(&rt->board.interrupt, tt_load_acquire(&rt->board.stop));
+    tt_store_release(&rt->board.pause, 0); // acquired in tti_node_rest
     tti_runtime_wake_all(rt);
 }
 
 void
 tti_runtime_stop(tti_runtime *rt)
 {
-    tt_store_release(&rt->stop, 1); // acquired in tti_stopping
-    tt_store_release(&rt->interrupt, 1);
+    tt_store_release(&rt->board.stop, 1); // acquired in tti_stopping
+    tt_store_release(&rt->board.interrupt, 1);
     tti_runtime_wake_all(rt);
     for (uint32_t n = 0; n < rt->node_count; n++)
-        while (rt->nodes[n].thread.running &&
-               !tt_load_acquire(&rt->nodes[n].left)) { // released in tti_node_main
-            uint32_t seen = tt_event_read(&rt->bell);
-            if (!tt_load_acquire(&rt->nodes[n].left))
-                (void)tt_event_wait(&rt->bell, seen, 0, 1000000);
+        while (rt->processes[n].node.thread.running &&
+               !tt_load_acquire(&rt->standings[n].left)) { // released in tti_node_main
+            uint32_t seen = tt_event_read(&rt->board.bell);
+            if (!tt_load_acquire(&rt->standings[n].left))
+                (void)tt_event_wait(&rt->board.bell, seen, 0, 1000000);
             tti_membership_watch(rt);
         }
 }
@@ -515,11 +494,11 @@ tti_runtime_stop(tti_runtime *rt)
 static void
 join_all(tti_runtime *rt)
 {
-    tt_store_release(&rt->stop_servers, 1); // acquired in tti_node_main
+    tt_store_release(&rt->board.stop_servers, 1); // acquired in tti_node_main
     tti_runtime_wake_all(rt);
     tti_membership_stop(rt);
     for (uint32_t n = 0; n < rt->node_count; n++)
-        tt_thread_join(&rt->nodes[n].thread);
+        tt_thread_join(&rt->processes[n].node.thread);
 }
 
 void
@@ -527,36 +506,35 @@ tti_runtime_close(tti_runtime *rt)
 {
     if (rt == NULL)
         return;
-    if (rt->nodes != NULL && rt->newest != NULL && rt->newest->view != NULL) {
+    if (rt->processes != NULL && rt->newest != NULL && rt->newest->view != NULL) {
         tti_runtime_stop(rt);
         join_all(rt);
     }
-    for (uint32_t n = 0; rt->nodes != NULL && n < rt->node_count; n++) {
-        tti_node_close(&rt->nodes[n]);
-        tt_mem_free(rt->nodes[n].records.slots);
+    for (uint32_t n = 0; rt->processes != NULL && n < rt->node_count; n++) {
+        tti_process_close(&rt->processes[n]);
+        tti_records_close(&rt->standings[n].records);
     }
     tti_membership_close(rt);
     tt_ps_client_close(rt->reader);
     tt_ps_store_close(rt->store);
     tt_mesh_close(rt->mesh);
-    tt_ledger_close(rt->ledger);
+    tti_work_close(&rt->work);
     while (rt->newest != NULL) {
         tti_generation *previous = rt->newest->previous;
         tt_ps_view_free(rt->newest->view);
         tt_mem_free(rt->newest);
         rt->newest = previous;
     }
-    tt_mem_free(rt->orphans);
-    tt_mem_free(rt->nodes);
+    tt_mem_free(rt->processes);
+    tt_mem_free(rt->standings);
     tt_mem_free(rt->moving);
-    (void)pthread_mutex_destroy(&rt->orphans_lock);
     tt_mem_free(rt);
 }
 
 void
 tti_runtime_abandon(tti_runtime *rt)
 {
-    tt_store_release(&rt->discard, 1); // acquired in tti_worker_iterate
+    tt_store_release(&rt->board.discard, 1); // acquired in tti_worker_iterate
     tti_runtime_close(rt);
 }
 
@@ -569,7 +547,7 @@ tti_runtime_traffic(const tti_runtime *rt, tti_traffic *sum)
     sum->pushes += lost->pushes;
     sum->moving_wait_count += lost->moving_wait_count;
     for (uint32_t n = 0; n < rt->node_count; n++) {
-        add_traffic(sum, &rt->nodes[n]);
+        add_traffic(sum, &rt->processes[n]);
         if (rt->mesh == NULL)
             continue;
         tt_mesh_counters mesh;
@@ -605,8 +583,8 @@ tti_runtime_peek_model(const tti_runtime *rt, float *out)
     memset(out, 0, (size_t)rt->job->table.rows * rt->job->table.width * sizeof *out);
     for (int sealed = 1; sealed >= 0; sealed--)
         for (uint32_t n = 0; n < rt->node_count; n++)
-            if (rt->nodes[n].server != NULL && !rt->newest->view->is_gone[n])
-                tt_ps_server_read(rt->nodes[n].server, sealed, out);
+            if (rt->processes[n].node.server != NULL && !rt->newest->view->is_gone[n])
+                tt_ps_server_read(rt->processes[n].node.server, sealed, out);
 }
 
 tt_status
@@ -636,7 +614,7 @@ tti_runtime_read_model(tti_runtime *rt, float *out, tt_error *err)
             if (rt->membership.must_fail || rt->membership.must_go_back)
                 tt_ps_client_abandon(rt->reader);
             tt_ps_client_time(rt->reader, tt_clock_now(&rt->clock));
-            tt_ps_client_tick(rt->reader, rt->retry_ns);
+            tt_ps_client_tick(rt->reader, rt->board.retry_ns);
             tt_mesh_flush(rt->mesh, rt->node_count);
         }
     }

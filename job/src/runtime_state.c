@@ -21,11 +21,11 @@ hold_at_next_round(tti_runtime *rt)
     uint32_t round = 0;
     tti_runtime_turn_gate(rt);
     for (uint32_t n = 0; n < rt->node_count; n++)
-        if (tt_load_relaxed(&rt->nodes[n].working_seen))
-            round = TT_MAX(round, tt_load_seq(&rt->nodes[n].round_begun) + 1);
+        if (tt_load_relaxed(&rt->standings[n].working_seen))
+            round = TT_MAX(round, tt_load_seq(&rt->standings[n].round_begun) + 1);
     // Nobody comes to a round beyond the last.
-    round = TT_MIN(round, tt_load_relaxed(&rt->round_limit));
-    tt_store_release(&rt->hold_round, round); // acquired in must_rest
+    round = TT_MIN(round, tt_load_relaxed(&rt->board.round_limit));
+    tt_store_release(&rt->board.hold_round, round); // acquired in must_rest
     tti_runtime_turn_gate(rt);
 }
 
@@ -36,11 +36,11 @@ await_partitions(tti_runtime *rt)
 {
     uint64_t deadline = tt_clock_now(&rt->clock) + 10000000000u;
     while (tt_load_acquire(&rt->unretired) > 0) { // partition_retired
-        uint32_t seen = tt_event_read(&rt->bell);
+        uint32_t seen = tt_event_read(&rt->board.bell);
         if (rt->membership.must_go_back || rt->membership.must_fail ||
             tt_clock_now(&rt->clock) > deadline)
             return 0;
-        (void)tt_event_wait(&rt->bell, seen, 0, 1000000);
+        (void)tt_event_wait(&rt->board.bell, seen, 0, 1000000);
         tti_membership_watch(rt);
     }
     return 1;
@@ -65,7 +65,7 @@ tti_runtime_hold(tti_runtime *rt)
 void
 tti_runtime_go_on(tti_runtime *rt)
 {
-    tt_store_release(&rt->hold_round, UINT32_MAX); // acquired in must_rest
+    tt_store_release(&rt->board.hold_round, UINT32_MAX); // acquired in must_rest
     tti_runtime_resume(rt);
 }
 
@@ -73,18 +73,9 @@ tti_runtime_go_on(tti_runtime *rt)
 
 // What a dead node had was given to others.
 static int
-is_gone(const tti_node *node)
+is_gone(const tti_runtime *rt, uint32_t n)
 {
-    return node->server != NULL && node->rt->newest->view->is_gone[node->index];
-}
-
-static uint64_t
-prepared_rows(const tti_node *node)
-{
-    uint64_t rows = 0;
-    for (uint32_t i = 0; !is_gone(node) && i < node->batch_count; i++)
-        rows += tt_batch_rows(node->batches[(node->batch_head + i) % TTI_BATCHES_MAX]);
-    return rows;
+    return rt->processes[n].node.server != NULL && rt->newest->view->is_gone[n];
 }
 
 // Rows that were taken from the ledger and not trained: prepared batches, and what nodes that
@@ -94,27 +85,28 @@ prepared_rows(const tti_node *node)
 static void
 save_untrained(tti_runtime *rt, tt_archive *out)
 {
-    pthread_mutex_lock(&rt->orphans_lock);
-    uint64_t count = rt->orphan_count;
+    tti_work *work = &rt->work;
+    pthread_mutex_lock(&work->lock);
+    uint64_t count = work->orphan_count;
     for (uint32_t n = 0; n < rt->node_count; n++)
-        count += is_bsp(rt) ? 0 : prepared_rows(&rt->nodes[n]);
+        count += is_bsp(rt) || is_gone(rt, n) ? 0 : tti_worker_untrained(&rt->processes[n].node);
     TT_ARCHIVE(out, count);
-    tt_archive_field(out, rt->orphans, rt->orphan_count * sizeof *rt->orphans);
+    tt_archive_field(out, work->orphans, work->orphan_count * sizeof *work->orphans);
     for (uint32_t n = 0; n < rt->node_count && !is_bsp(rt); n++) {
-        const tti_node *node = &rt->nodes[n];
-        for (uint32_t i = is_gone(node) ? 0 : node->batch_count; i-- > 0;) {
+        const tti_node *node = &rt->processes[n].node;
+        for (uint32_t i = is_gone(rt, n) ? 0 : node->batch_count; i-- > 0;) {
             uint32_t slot = (node->batch_head + i) % TTI_BATCHES_MAX;
             tt_archive_field(out, tti_worker_rows(node, slot),
                              tt_batch_rows(node->batches[slot]) * sizeof(uint32_t));
         }
     }
-    pthread_mutex_unlock(&rt->orphans_lock);
+    pthread_mutex_unlock(&work->lock);
 }
 
 static int
-holds(const tti_node *node)
+holds(const tti_runtime *rt, uint32_t n)
 {
-    return node->server != NULL && !is_gone(node);
+    return rt->processes[n].node.server != NULL && !is_gone(rt, n);
 }
 
 static void
@@ -126,11 +118,11 @@ save_table(tti_runtime *rt, tt_archive *out)
         return;
     }
     for (uint32_t n = 0; n < rt->node_count; n++)
-        count += holds(&rt->nodes[n]) ? tt_ps_server_save_count(rt->nodes[n].server, &bytes) : 0;
+        count += holds(rt, n) ? tt_ps_server_save_count(rt->processes[n].node.server, &bytes) : 0;
     TT_ARCHIVE(out, count);
     for (uint32_t n = 0; n < rt->node_count; n++)
-        if (holds(&rt->nodes[n]))
-            tt_ps_server_save(rt->nodes[n].server, out);
+        if (holds(rt, n))
+            tt_ps_server_save(rt->processes[n].node.server, out);
 }
 
 uint64_t
@@ -140,9 +132,9 @@ tti_runtime_save_bytes(const tti_runtime *rt)
     if (rt->store != NULL)
         return bytes + tt_ps_store_save_bytes(rt->store);
     for (uint32_t n = 0; n < rt->node_count; n++) {
-        if (!holds(&rt->nodes[n]))
+        if (!holds(rt, n))
             continue;
-        (void)tt_ps_server_save_count(rt->nodes[n].server, &part);
+        (void)tt_ps_server_save_count(rt->processes[n].node.server, &part);
         bytes += part;
     }
     return bytes;
@@ -151,14 +143,14 @@ tti_runtime_save_bytes(const tti_runtime *rt)
 void
 tti_runtime_save(tti_runtime *rt, tt_archive *out)
 {
-    uint64_t applied = tt_load_relaxed(&rt->applied);
-    uint64_t trained = tt_load_relaxed(&rt->examples_trained);
+    uint64_t applied = tt_load_relaxed(&rt->work.applied);
+    uint64_t trained = tt_load_relaxed(&rt->work.examples_trained);
     // The number of slices is the job's and does not change.
     uint64_t iterations = is_bsp(rt) ? applied / (uint64_t)rt->job->spec.slices : applied;
     tt_archive_tag(out, STATE_VERSION);
     TT_ARCHIVE(out, iterations);
     TT_ARCHIVE(out, trained);
-    tt_ledger_save(rt->ledger, out);
+    tt_ledger_save(rt->work.ledger, out);
     save_untrained(rt, out);
     save_table(rt, out);
 }
@@ -177,22 +169,22 @@ load_untrained(tti_runtime *rt, tt_archive *in, tt_error *err)
     uint64_t count = 0;
     TT_ARCHIVE(in, count);
     const uint8_t *rows = NULL;
-    if (in->status == TT_OK && count < SIZE_MAX / sizeof *rt->orphans)
-        rows = tt_archive_borrow(in, (size_t)count * sizeof *rt->orphans);
+    if (in->status == TT_OK && count < SIZE_MAX / sizeof *rt->work.orphans)
+        rows = tt_archive_borrow(in, (size_t)count * sizeof *rt->work.orphans);
     if (rows == NULL)
         return damaged(err);
-    uint32_t *grown =
-        tt_mem_realloc(rt->orphans, (rt->orphan_capacity + count) * sizeof *rt->orphans);
+    uint32_t *grown = tt_mem_realloc(rt->work.orphans,
+                                     (rt->work.orphan_capacity + count) * sizeof *rt->work.orphans);
     if (grown == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
-    rt->orphans = grown;
-    rt->orphan_capacity += count;
-    memcpy(rt->orphans, rows, count * sizeof *rt->orphans);
+    rt->work.orphans = grown;
+    rt->work.orphan_capacity += count;
+    memcpy(rt->work.orphans, rows, count * sizeof *rt->work.orphans);
     for (uint64_t i = 0; i < count; i++)
-        if (rt->orphans[i] >= rt->job->train->row_count)
+        if (rt->work.orphans[i] >= rt->job->train->row_count)
             return damaged(err);
-    rt->orphan_count = count;
-    rt->orphans_there = count > 0;
+    rt->work.orphan_count = count;
+    rt->work.orphans_there = count > 0;
     return TT_OK;
 }
 
@@ -200,8 +192,7 @@ static void
 begin_at_round(tti_runtime *rt, uint32_t round)
 {
     rt->newest->view->effective_round = round;
-    for (uint32_t k = 0; k < TT_PS_SLICES_MAX; k++)
-        rt->slice_counts[k] = (tti_slice_count){.next = round, .counted = UINT64_MAX};
+    tti_work_begin_at_round(&rt->work, round);
 }
 
 static tt_status
@@ -213,7 +204,7 @@ load_table(tti_runtime *rt, tt_archive *in, tt_error *err)
     if (rt->store != NULL)
         status = tt_ps_store_load(rt->store, state);
     for (uint32_t n = 0; rt->store == NULL && status == TT_OK && n < rt->node_count; n++)
-        status = tt_ps_server_load(rt->nodes[n].server, state);
+        status = tt_ps_server_load(rt->processes[n].node.server, state);
     if (is_bsp(rt)) // where all workers begin
         begin_at_round(rt, tt_ps_state_round(state));
     tt_ps_state_close(state);
@@ -241,8 +232,8 @@ tti_runtime_open_saved(
     tt_status status = in.status == TT_OK ? tt_ledger_load(ledger, &in) : in.status;
     tt_ledger_close(ledger);
     TT_ARCHIVE(&in, rows);
-    if (status != TT_OK || in.status != TT_OK || rows > SIZE_MAX / sizeof *rt->orphans ||
-        (rows > 0 && tt_archive_borrow(&in, (size_t)rows * sizeof *rt->orphans) == NULL))
+    if (status != TT_OK || in.status != TT_OK || rows > SIZE_MAX / sizeof *rt->work.orphans ||
+        (rows > 0 && tt_archive_borrow(&in, (size_t)rows * sizeof *rt->work.orphans) == NULL))
         return damaged(err);
     return tt_ps_state_open(&rt->job->table, &in, out, err);
 }
@@ -255,10 +246,10 @@ tti_runtime_load(tti_runtime *rt, const tti_restore *restore, tt_error *err)
     tt_archive_read(&in, restore->bytes, restore->count);
     tt_archive_tag(&in, STATE_VERSION);
     TT_ARCHIVE(&in, iterations);
-    TT_ARCHIVE(&in, rt->examples_trained);
-    if (in.status != TT_OK || tt_ledger_load(rt->ledger, &in) != TT_OK)
+    TT_ARCHIVE(&in, rt->work.examples_trained);
+    if (in.status != TT_OK || tt_ledger_load(rt->work.ledger, &in) != TT_OK)
         return damaged(err);
-    rt->applied = is_bsp(rt) ? iterations * (uint64_t)rt->job->spec.slices : iterations;
+    rt->work.applied = is_bsp(rt) ? iterations * (uint64_t)rt->job->spec.slices : iterations;
     rt->elapsed_ns = (uint64_t)(restore->elapsed_s * 1e9);
     TT_TRY(load_untrained(rt, &in, err));
     uint64_t middle = tt_clock_now(&rt->clock);

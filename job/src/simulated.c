@@ -4,6 +4,7 @@
 // waits; prefetch, push_aggregation, staleness and servers by themselves, for the code that obeys
 // them is the real one.
 #include "simulated.h"
+#include "runtime.h"
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -16,9 +17,9 @@ tti_job_simulated_hosts(const tt_job *job)
 }
 
 uint32_t
-tti_simulated_host(const tti_node *node)
+tti_simulated_host(const tt_job *job, uint32_t node)
 {
-    return node->index % tti_job_simulated_hosts(node->rt->job);
+    return node % tti_job_simulated_hosts(job);
 }
 
 // ---- hosts -------------------------------------------------------------------------------------
@@ -124,16 +125,16 @@ tti_simulate(tt_job *job,
 void
 tti_simulated_adopted(const tti_node *node)
 {
-    if (node->rt->job->sim != NULL)
-        tt_sim_trace(node->rt->job->sim, "%u adopts generation %u, %s", node->index,
+    if (node->board->job->sim != NULL)
+        tt_sim_trace(node->board->job->sim, "%u adopts generation %u, %s", node->index,
                      node->adopted->view->generation, node->working ? "a worker" : "a server");
 }
 
 void
 tti_simulated_enter(const tti_node *node)
 {
-    if (node->rt->job->sim != NULL)
-        tt_sim_settle_on(node->rt->job->sim, tti_simulated_host(node));
+    if (node->board->job->sim != NULL)
+        tt_sim_settle_on(node->board->job->sim, tti_simulated_host(node->board->job, node->index));
 }
 
 // ---- messages ----------------------------------------------------------------------------------
@@ -186,7 +187,7 @@ open_mesh(tti_runtime *rt, const tt_sim_network *network, tt_mesh **out, tt_erro
     if (host_of_node == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for %u nodes", rt->node_count);
     for (uint32_t n = 0; n < rt->node_count; n++)
-        host_of_node[n] = tti_simulated_host(&rt->nodes[n]);
+        host_of_node[n] = tti_simulated_host(rt->job, n);
     host_of_node[rt->node_count] = TT_SIM_NOWHERE; // the master's end
     tt_status status =
         tt_sim_mesh_open(rt->job->sim, network, rt->node_count + 1, host_of_node, out, err);
@@ -210,7 +211,7 @@ tti_simulated_gone(const tti_runtime *rt, uint8_t *is_gone)
 {
     const tt_sim *sim = rt->job->sim;
     for (uint32_t n = 0; n < rt->node_count; n++)
-        is_gone[n] = sim != NULL && !tt_sim_host_is_up(sim, tti_simulated_host(&rt->nodes[n]));
+        is_gone[n] = sim != NULL && !tt_sim_host_is_up(sim, tti_simulated_host(rt->job, n));
 }
 
 tt_status
@@ -234,20 +235,21 @@ tti_simulated_mesh(tti_runtime *rt, tt_error *err)
 static double
 luck(const tti_node *node)
 {
-    const tt_job *job = node->rt->job;
+    const tt_job *job = node->board->job;
     double spread = job->spec.simulation.jitter;
     if (!(spread > 0))
         return 1;
     tt_rng rng;
     tt_rng_init(&rng, (uint64_t)job->spec.seed, TT_RNG_SIMULATION,
-                ((uint64_t)(tti_simulated_host(node) + 1) << 40) + node->iterations);
+                ((uint64_t)(tti_simulated_host(node->board->job, node->index) + 1) << 40) +
+                    node->standing->iterations);
     return exp(spread * tt_rng_normal(&rng) - 0.5 * spread * spread);
 }
 
 void
 tti_simulated_gradient(tti_node *node, const tti_compute_task *task)
 {
-    const tt_job *job = node->rt->job;
+    const tt_job *job = node->board->job;
     if (job->sim == NULL)
         return;
     const tti_simulation_spec *s = &job->spec.simulation;
@@ -265,7 +267,7 @@ tti_simulated_gradient(tti_node *node, const tti_compute_task *task)
 void
 tti_simulated_prepare(const tti_node *node, const tt_batch *batch)
 {
-    const tt_job *job = node->rt->job;
+    const tt_job *job = node->board->job;
     if (job->sim != NULL && tt_model_keyed(job->model))
         tt_sim_owe(job->sim, job->spec.simulation.prepare * (double)tt_batch_nonzeros(batch));
 }
@@ -273,10 +275,12 @@ tti_simulated_prepare(const tti_node *node, const tt_batch *batch)
 void
 tti_simulated_applied(const tti_node *node, uint64_t before, uint32_t count)
 {
-    const tti_watch *watch = &node->rt->watch;
-    const tt_job *job = node->rt->job;
+    const tti_watch *watch = node->watch;
+    const tt_job *job = node->board->job;
+    if (watch == NULL || watch->every == 0)
+        return;
     uint64_t unit = job->table.consistency == TT_PS_BSP ? (uint64_t)job->spec.slices : 1;
     uint64_t from = before / unit, to = (before + count) / unit;
-    if (watch->every > 0 && from / watch->every != to / watch->every)
+    if (from / watch->every != to / watch->every)
         watch->look(watch->self, to);
 }

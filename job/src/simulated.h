@@ -3,7 +3,9 @@
 #ifndef TTI_SIMULATED_H
 #define TTI_SIMULATED_H
 
-#include "runtime.h"
+#include "node.h"
+
+struct tti_runtime;
 
 // Runs body(argument), which trains the job, on virtual time, and says what that took. errors
 // TT_NOMEM; TT_PEER the simulation stands still
@@ -12,13 +14,21 @@ TT_NODISCARD tt_status tti_simulate(tt_job *job,
                                     void *argument,
                                     tt_job_simulation *counters,
                                     tt_error *err);
-TT_NODISCARD tt_status tti_simulated_mesh(tti_runtime *rt, tt_error *err);
+TT_NODISCARD tt_status tti_simulated_mesh(struct tti_runtime *rt, tt_error *err);
 // A network of its own for heartbeats, whose messages cost nothing and reach the master through
 // what befalls the hosts.
-TT_NODISCARD tt_status tti_simulated_control(tti_runtime *rt, tt_mesh **out, tt_error *err);
-uint32_t tti_simulated_host(const tti_node *node);
+TT_NODISCARD tt_status tti_simulated_control(struct tti_runtime *rt, tt_mesh **out, tt_error *err);
+uint32_t tti_simulated_host(const tt_job *job, uint32_t node);
 // is_gone[node_count]: whose host is not there now.
-void tti_simulated_gone(const tti_runtime *rt, uint8_t *is_gone);
+void tti_simulated_gone(const struct tti_runtime *rt, uint8_t *is_gone);
+
+// Looks at the job beside its clock: called by the worker whose push makes the iterations reach the
+// next multiple of `every`, in the simulation's one thread.
+typedef struct tti_watch {
+    uint64_t every; // 0: nobody looks
+    void (*look)(void *self, uint64_t iterations);
+    void *self;
+} tti_watch;
 
 // The calling fiber is this node's from now on. [node]
 void tti_simulated_enter(const tti_node *node);

@@ -215,9 +215,9 @@ tti_training_set_limits(tti_training *tr)
 {
     const tt_job *job = tr->job;
     double examples = job->spec.stop_epochs * (double)job->train->row_count;
-    tr->rt->example_limit = examples < 9e18 ? (uint64_t)ceil(examples) : UINT64_MAX;
+    tr->rt->work.example_limit = examples < 9e18 ? (uint64_t)ceil(examples) : UINT64_MAX;
     double rounds = ceil(examples / (double)job->spec.batch_size);
-    tr->rt->round_limit = rounds < 4e9 ? (uint32_t)rounds : UINT32_MAX;
+    tr->rt->board.round_limit = rounds < 4e9 ? (uint32_t)rounds : UINT32_MAX;
 }
 
 // The run store may be a new one.
@@ -297,10 +297,11 @@ tti_training_run(tti_training *tr, tt_error *err)
     else
         tti_warm_say(tr);
     while (status == TT_OK && !tr->finished) {
-        uint32_t seen = tt_event_read(&tr->rt->bell);
+        uint32_t seen = tt_event_read(&tr->rt->board.bell);
         status = turn(tr, err);
         if (status == TT_OK && !tr->finished)
-            (void)tt_event_wait(&tr->rt->bell, seen, 0, tti_membership_wait_ns(tr->rt, TURN_NS));
+            (void)tt_event_wait(&tr->rt->board.bell, seen, 0,
+                                tti_membership_wait_ns(tr->rt, TURN_NS));
     }
     if (tr->rt == NULL)
         return status; // a restart failed

@@ -41,7 +41,7 @@ tti_training_enable_checkpoints(tti_training *tr, tt_error *err)
     c->data_print = tti_data_print(tr->job->train);
     c->enabled = tr->job->spec.checkpoint_keep > 0;
     c->keep = (uint32_t)tr->job->spec.checkpoint_keep;
-    c->bell = &tr->rt->bell;
+    c->bell = &tr->rt->board.bell;
     double every = tr->job->spec.checkpoint_every;
     c->next_s = every > 0 ? tti_training_now(tr) + every : INFINITY;
     (void)snprintf(c->directory, sizeof c->directory, "%.500s/checkpoints", tr->identity->run_dir);
@@ -197,12 +197,12 @@ settle(tti_training *tr)
 {
     double deadline = tti_training_now(tr) + SETTLE_LIMIT_S;
     while (is_moving(tr) && tti_training_now(tr) < deadline) {
-        uint32_t seen = tt_event_read(&tr->rt->bell);
+        uint32_t seen = tt_event_read(&tr->rt->board.bell);
         tti_training_drain(tr);
         tti_membership_watch(tr->rt);
         tti_training_follow_transition(tr);
         if (is_moving(tr))
-            (void)tt_event_wait(&tr->rt->bell, seen, 0, SETTLE_NS);
+            (void)tt_event_wait(&tr->rt->board.bell, seen, 0, SETTLE_NS);
     }
     return !is_moving(tr);
 }
@@ -253,7 +253,7 @@ void
 tti_training_restarted(tti_training *tr)
 {
     tti_checkpointing *c = &tr->checkpoint;
-    c->bell = &tr->rt->bell;
+    c->bell = &tr->rt->board.bell;
     c->next_s = tr->job->spec.checkpoint_every > 0
                     ? tti_training_now(tr) + tr->job->spec.checkpoint_every
                     : INFINITY;

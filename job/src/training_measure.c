@@ -75,8 +75,8 @@ tti_training_drain(tti_training *tr)
 {
     uint32_t count = 0;
     for (uint32_t n = 0; n < tr->rt->node_count; n++)
-        count +=
-            tti_records_take(&tr->rt->nodes[n].records, tr->drained + count, TTI_DRAIN_MAX - count);
+        count += tti_records_take(&tr->rt->standings[n].records, tr->drained + count,
+                                  TTI_DRAIN_MAX - count);
     qsort(tr->drained, count, sizeof *tr->drained, by_sequence);
     uint64_t now_ns = tt_clock_now(&tr->rt->clock);
     for (uint32_t i = 0; i < count; i++) {

@@ -26,7 +26,7 @@ tti_training_epochs(const tti_training *tr)
 {
     if (tr->job->table.consistency == TT_PS_BSP)
         return (double)tti_runtime_iterations(tr->rt) / tti_job_epoch_iterations(tr->job);
-    return tt_ledger_epochs(tr->rt->ledger);
+    return tt_ledger_epochs(tr->rt->work.ledger);
 }
 
 static void
@@ -74,7 +74,7 @@ tt_status
 tti_training_evaluate(tti_training *tr, tt_error *err)
 {
     tti_runtime *rt = tr->rt;
-    int resting = !tti_stopping(rt) && tti_runtime_pause(rt);
+    int resting = !tti_stopping(&rt->board) && tti_runtime_pause(rt);
     tti_training_drain(tr);
     uint64_t begin = tt_clock_now(&rt->clock);
     tt_status status = tti_runtime_read_model(rt, tr->model, err);
@@ -177,8 +177,9 @@ static int
 everything_trained(const tti_training *tr)
 {
     if (tr->job->table.consistency == TT_PS_BSP)
-        return tti_runtime_iterations(tr->rt) >= tr->rt->round_limit;
-    return tt_load_relaxed(&tr->rt->examples_trained) == tt_ledger_examples(tr->rt->ledger);
+        return tti_runtime_iterations(tr->rt) >= tr->rt->board.round_limit;
+    return tt_load_relaxed(&tr->rt->work.examples_trained) ==
+           tt_ledger_examples(tr->rt->work.ledger);
 }
 
 static int
@@ -187,8 +188,8 @@ everyone_finished(const tti_training *tr)
     const tti_runtime *rt = tr->rt;
     for (uint32_t n = 0; n < rt->node_count; n++)
         if (rt->newest->view->is_worker[n] &&
-            (!tt_load_relaxed(&rt->nodes[n].working_seen) ||
-             !tt_load_acquire(&rt->nodes[n].finished))) // tti_node_main
+            (!tt_load_relaxed(&rt->standings[n].working_seen) ||
+             !tt_load_acquire(&rt->standings[n].finished))) // tti_node_main
             return 0;
     return everything_trained(tr);
 }

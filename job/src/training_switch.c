@@ -35,7 +35,7 @@ publish(tti_training *tr, tt_reconfig_plan *plan, uint32_t to_id, tt_error *err)
     uint32_t shards = 0, generation = plan->view->generation;
     tti_runtime_bytes(rt, &carried, &drained);
     for (uint32_t n = 0; n < rt->node_count; n++)
-        tt_store_relaxed(&rt->nodes[n].wait_max_ns, 0u);
+        tt_store_relaxed(&rt->standings[n].wait_max_ns, 0u);
     double now_s = tti_training_now(tr);
     if (tti_runtime_publish(rt, plan->view, &plan->to, &shards) != TT_OK) {
         tt_reconfig_plan_fini(plan);
@@ -166,7 +166,7 @@ longest_wait(const tti_training *tr)
 {
     uint64_t longest = 0;
     for (uint32_t n = 0; n < tr->rt->node_count; n++)
-        longest = TT_MAX(longest, tt_load_relaxed(&tr->rt->nodes[n].wait_max_ns));
+        longest = TT_MAX(longest, tt_load_relaxed(&tr->rt->standings[n].wait_max_ns));
     return (double)longest * 1e-9;
 }
 
@@ -179,7 +179,7 @@ note_progress(tti_training *tr)
     for (uint32_t n = 0; n < rt->node_count; n++) {
         // Adopted, and in its new role: a server that is to work begins when everything it gave
         // away has arrived. One that died meanwhile is not waited for.
-        const tti_node *node = &rt->nodes[n];
+        const tti_standing *node = &rt->standings[n];
         uint64_t adopted = tt_load_acquire(&node->adopted_generation); // released in tti_node_adopt
         nodes += view->is_gone[n] || (adopted >= tr->transition.cost.generation &&
                                       tt_load_acquire(&node->working_seen) ==

@@ -178,9 +178,10 @@ tti_training_step_tuner(tti_training *tr, tt_error *err)
     uint64_t adopted = UINT64_MAX;
     for (uint32_t n = 0; n < rt->node_count; n++)
         if (!rt->newest->view->is_gone[n])
-            adopted = TT_MIN(
-                adopted,
-                tt_load_acquire(&rt->nodes[n].adopted_generation)); // released in tti_node_adopt
+            adopted =
+                TT_MIN(adopted,
+                       tt_load_acquire(
+                           &rt->standings[n].adopted_generation)); // released in tti_node_adopt
     int moving = tr->transition.active || !tti_runtime_settled(rt);
     tt_tuner_view view = {.now_s = tti_training_now(tr),
                           .generation = adopted,

@@ -66,7 +66,7 @@ static tt_status
 validate(tti_training *tr, tt_error *err)
 {
     tti_runtime *rt = tr->rt;
-    int resting = !tti_stopping(rt) && tti_runtime_pause(rt);
+    int resting = !tti_stopping(&rt->board) && tti_runtime_pause(rt);
     tti_training_drain(tr);
     uint64_t begin = tt_clock_now(&rt->clock);
     tt_status status = tti_runtime_read_model(rt, tr->model, err);

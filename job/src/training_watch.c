@@ -58,7 +58,7 @@ look_at(tti_training *tr, uint64_t iterations)
     int held = holds(&tr->job->spec, &metrics);
     if (held && w->holding) {
         w->reached = 1;
-        tt_event_signal(&tr->rt->bell);
+        tt_event_signal(&tr->rt->board.bell);
     } else if (held) {
         memcpy(w->held_model, w->model, tti_training_model_floats(tr) * sizeof *w->model);
         w->held = metrics;
@@ -79,7 +79,7 @@ look(void *self, uint64_t iterations)
         return;
     w->status = look_at(tr, iterations);
     if (w->status != TT_OK)
-        tt_event_signal(&tr->rt->bell);
+        tt_event_signal(&tr->rt->board.bell);
 }
 
 static void

@@ -7,7 +7,7 @@
 static int
 is_bsp(const tti_node *node)
 {
-    return node->rt->job->table.consistency == TT_PS_BSP;
+    return node->board->job->table.consistency == TT_PS_BSP;
 }
 
 // Iterations that may be merged into one push in this job.
@@ -31,24 +31,19 @@ rows_max(const tt_job *job)
 uint32_t *
 tti_worker_rows(const tti_node *node, uint32_t slot)
 {
-    return node->rows + (size_t)slot * rows_max(node->rt->job);
+    return node->rows + (size_t)slot * rows_max(node->board->job);
+}
+
+uint64_t
+tti_worker_untrained(const tti_node *node)
+{
+    uint64_t rows = 0;
+    for (uint32_t i = 0; i < node->batch_count; i++)
+        rows += tt_batch_rows(node->batches[(node->batch_head + i) % TTI_BATCHES_MAX]);
+    return rows;
 }
 
 // ---- preparing batches ------------------------------------------------------------------------
-
-static uint32_t
-take_orphans(tti_runtime *rt, uint32_t count, uint32_t *rows)
-{
-    if (tt_load_relaxed(&rt->orphans_there) == 0)
-        return 0;
-    pthread_mutex_lock(&rt->orphans_lock);
-    uint32_t taken = (uint32_t)TT_MIN(rt->orphan_count, count);
-    rt->orphan_count -= taken;
-    memcpy(rows, rt->orphans + rt->orphan_count, taken * sizeof *rows);
-    tt_store_relaxed(&rt->orphans_there, (uint32_t)(rt->orphan_count > 0));
-    pthread_mutex_unlock(&rt->orphans_lock);
-    return taken;
-}
 
 static int
 next_owned_slice(const tti_node *node, uint32_t from)
@@ -63,17 +58,14 @@ next_owned_slice(const tti_node *node, uint32_t from)
 static uint32_t
 choose_rows(tti_node *node, uint32_t slot, uint32_t *rows)
 {
-    tti_runtime *rt = node->rt;
-    const tt_job *job = rt->job;
+    tti_board *board = node->board;
+    const tt_job *job = board->job;
     if (tti_node_is_expelled(node))
         return 0; // others train what it would take
     if (!is_bsp(node)) {
         uint32_t wanted = (uint32_t)job->spec.batch_size * node->now.aggregation;
         node->batch_micro[slot] = node->now.aggregation;
-        uint32_t taken = take_orphans(rt, wanted, rows);
-        if (taken < wanted && tt_ledger_examples(rt->ledger) < tt_load_relaxed(&rt->example_limit))
-            taken += tt_ledger_take(rt->ledger, node->index, wanted - taken, rows + taken);
-        return taken;
+        return tti_work_take(board->work, node->index, wanted, rows);
     }
     int slice = next_owned_slice(node, node->slice);
     if (slice < 0) {
@@ -81,7 +73,7 @@ choose_rows(tti_node *node, uint32_t slot, uint32_t *rows)
         node->slice = 0;
         slice = next_owned_slice(node, 0);
     }
-    if (slice < 0 || node->round >= tt_load_relaxed(&rt->round_limit))
+    if (slice < 0 || node->round >= tt_load_relaxed(&board->round_limit))
         return 0;
     uint32_t count = tti_job_slice_rows(job, (uint32_t)slice);
     tt_shards_slice_rows(job->shards, &node->cache, (uint32_t)job->spec.slices, (uint32_t)slice,
@@ -125,17 +117,17 @@ keys_of(const tt_batch *batch)
 static int
 may_wait_for_ever(const tti_node *node)
 {
-    return is_bsp(node) && tt_load_acquire(&node->rt->current)->view->lost_at > 0;
+    return is_bsp(node) && tt_load_acquire(&node->board->current)->view->lost_at > 0;
 }
 
 // What is under way is of no use any more.
 static int
 in_vain(const tti_node *node, int pulling)
 {
-    const tti_runtime *rt = node->rt;
+    const tti_board *board = node->board;
     return tti_node_is_expelled(node) ||
-           (tti_stopping(rt) && (pulling || may_wait_for_ever(node))) ||
-           tt_load_acquire(&rt->discard); // released in tti_runtime_abandon
+           (tti_stopping(board) && (pulling || may_wait_for_ever(node))) ||
+           tt_load_acquire(&board->discard); // released in tti_runtime_abandon
 }
 
 // Somebody died: who pulls takes note of it at the next boundary, and asks again after that; who
@@ -144,15 +136,15 @@ static int
 take_note_of_deaths(tti_node *node, int pulling)
 {
     const tt_ps_view *view =
-        tt_load_acquire(&node->rt->current)->view; // released in tti_runtime_publish
-    if (view->lost_at == node->lost_seen || tt_load_acquire(&node->rt->discard))
+        tt_load_acquire(&node->board->current)->view; // released in tti_runtime_publish
+    if (view->lost_at == node->lost_seen || tt_load_acquire(&node->board->discard))
         return 0;
     // Under BSP a slice counts once, however often it is pushed: its worker comes back to it.
     if (pulling || is_bsp(node))
         return 1;
     node->lost_seen = view->lost_at;
     tt_ps_client_lose(node->client, view);
-    tt_mesh_flush(node->rt->mesh, node->index);
+    tt_mesh_flush(node->board->mesh, node->index);
     return 0;
 }
 
@@ -161,8 +153,8 @@ take_note_of_deaths(tti_node *node, int pulling)
 static int
 await(tti_node *node, int pulling)
 {
-    tti_runtime *rt = node->rt;
-    tt_mesh_flush(rt->mesh, node->index);
+    tti_board *board = node->board;
+    tt_mesh_flush(board->mesh, node->index);
     while (!tt_ps_client_done(node->client)) {
         if (in_vain(node, pulling) || take_note_of_deaths(node, pulling)) {
             tt_ps_client_abandon(node->client);
@@ -170,13 +162,13 @@ await(tti_node *node, int pulling)
         }
         if (pulling)
             tti_node_rest(node);
-        if (node->batch_count < node->now.prefetch + 1 && !tti_stopping(rt) && prepare(node)) {
+        if (node->batch_count < node->now.prefetch + 1 && !tti_stopping(board) && prepare(node)) {
             tti_node_serve(node, 0);
             continue;
         }
         tti_node_serve(node, 20000000);
         // Between threads nothing is lost: a lost message would be a bug that this outlives.
-        tt_ps_client_tick(node->client, rt->retry_ns);
+        tt_ps_client_tick(node->client, board->retry_ns);
     }
     return !tti_node_is_expelled(node); // what it did was given to others
 }
@@ -184,15 +176,15 @@ await(tti_node *node, int pulling)
 static int
 pull(tti_node *node, tt_ps_keys keys, uint32_t need)
 {
-    tti_runtime *rt = node->rt;
-    if (rt->store == NULL) {
-        tt_ps_client_time(node->client, tt_clock_now(&rt->clock));
+    tti_board *board = node->board;
+    if (board->store == NULL) {
+        tt_ps_client_time(node->client, tt_clock_now(&board->clock));
         tt_ps_client_pull(node->client, keys, need, 0, node->params);
         return await(node, 1);
     }
-    while (!tt_ps_store_pull(rt->store, node->index, keys, need, node->now.spin, &rt->interrupt,
-                             node->params)) {
-        if (tti_stopping(rt))
+    while (!tt_ps_store_pull(board->store, node->index, keys, need, node->now.spin,
+                             &board->interrupt, node->params)) {
+        if (tti_stopping(board))
             return 0;
         tti_node_rest(node);
     }
@@ -202,13 +194,13 @@ pull(tti_node *node, tt_ps_keys keys, uint32_t need)
 static int
 push(tti_node *node, tt_ps_keys keys, uint32_t clock, uint32_t detail)
 {
-    tti_runtime *rt = node->rt;
-    if (rt->store != NULL) {
-        tt_ps_store_push(rt->store, node->now.ops, node->index, keys, node->gradient, clock,
+    tti_board *board = node->board;
+    if (board->store != NULL) {
+        tt_ps_store_push(board->store, node->now.ops, node->index, keys, node->gradient, clock,
                          detail);
         return 1;
     }
-    tt_ps_client_time(node->client, tt_clock_now(&rt->clock));
+    tt_ps_client_time(node->client, tt_clock_now(&board->clock));
     tt_ps_client_push(node->client, node->gradient, clock, detail);
     return await(node, 0);
 }
@@ -219,7 +211,7 @@ push(tti_node *node, tt_ps_keys keys, uint32_t clock, uint32_t detail)
 static void
 clip(tti_node *node, size_t floats)
 {
-    double limit = node->rt->job->spec.clip_norm;
+    double limit = node->board->job->spec.clip_norm;
     if (!isfinite(limit))
         return;
     double norm = sqrt(node->now.ops->sum_squares(node->gradient, floats));
@@ -230,7 +222,7 @@ clip(tti_node *node, size_t floats)
 static void
 compute(tti_node *node, uint32_t slot, tti_compute_task *task)
 {
-    const tt_job *job = node->rt->job;
+    const tt_job *job = node->board->job;
     const tt_batch *batch = node->batches[slot];
     uint32_t key_count, rows = tt_batch_rows(batch), micro = node->batch_micro[slot];
     (void)tt_batch_keys(batch, &key_count);
@@ -256,50 +248,26 @@ compute(tti_node *node, uint32_t slot, tti_compute_task *task)
         node->now.ops->scale(weight, node->gradient, task->floats);
 }
 
-static int
-was_counted(const tti_node *node, uint32_t slot)
+static uint64_t
+count_slice(const tti_node *node, uint32_t slot, int *counts)
 {
-    const tti_slice_count *count = &node->rt->slice_counts[node->batch_slice[slot]];
-    uint32_t round = node->batch_round[slot];
-    if (round >= count->next)
-        return 0;
-    uint32_t age = count->next - 1 - round;
-    return age >= 64 || (count->counted >> age & 1) != 0;
-}
-
-// True when this slice of this round was not counted before: by a worker that died since, or by
-// this one before it went back.
-static int
-count_slice(const tti_node *node, uint32_t slot)
-{
-    tti_slice_count *count = &node->rt->slice_counts[node->batch_slice[slot]];
-    uint32_t round = node->batch_round[slot];
-    if (!node->rt->membership.on)
-        return 1; // nobody does anything again
-    if (was_counted(node, slot))
-        return 0;
-    if (round >= count->next) {
-        uint32_t ahead = round + 1 - count->next;
-        count->counted = ahead < 64 ? count->counted << ahead : 0;
-        count->next = round + 1;
-    }
-    count->counted |= (uint64_t)1 << (count->next - 1 - round);
-    return 1;
+    return tti_work_count_slice(node->board->work, node->batch_slice[slot], node->batch_round[slot],
+                                tt_batch_rows(node->batches[slot]), counts);
 }
 
 static void
 measure(tti_node *node, uint32_t slot, const tti_compute_task *task, uint64_t applied_at_pull)
 {
-    tti_runtime *rt = node->rt;
+    tti_board *board = node->board;
     uint32_t micro = task->micro_count, rows = tt_batch_rows(node->batches[slot]);
-    uint64_t now = tt_clock_now(&rt->clock);
+    uint64_t now = tt_clock_now(&board->clock);
     uint64_t done = now - (uint64_t)tt_load_relaxed(&node->ahead_ns); // on the master's clock
     uint64_t cycle = now - node->boundary_ns - TT_MIN(node->paused_ns, now - node->boundary_ns);
     node->boundary_ns = now;
     node->paused_ns = 0;
-    int counts = !is_bsp(node) || count_slice(node, slot);
+    int counts = 1;
     uint64_t sequence =
-        counts ? tt_add_relaxed(&rt->applied, micro) : tt_load_relaxed(&rt->applied);
+        is_bsp(node) ? count_slice(node, slot, &counts) : tti_work_count(board->work, micro, rows);
     for (uint32_t piece = 0; piece < micro; piece++) {
         uint32_t begin = piece * task->micro_rows, end = TT_MIN(begin + task->micro_rows, rows);
         if (end <= begin)
@@ -312,16 +280,15 @@ measure(tti_node *node, uint32_t slot, const tti_compute_task *task, uint64_t ap
                              .examples = end - begin,
                              .loss = (float)(task->losses[piece] / (double)(end - begin)),
                              .staleness = (float)(sequence - applied_at_pull)};
-        tti_records_put(&node->records, &record);
+        tti_records_put(&node->standing->records, &record);
     }
-    tt_store_relaxed(&node->iterations, node->iterations + micro);
-    (void)tt_add_relaxed(&rt->examples_trained, counts ? rows : 0);
+    tt_store_relaxed(&node->standing->iterations, node->standing->iterations + micro);
     tti_simulated_applied(node, sequence, counts ? micro : 0);
     if (node->client == NULL)
         return;
     uint64_t waited = tt_ps_client_take_longest_wait(node->client);
-    if (waited > tt_load_relaxed(&node->wait_max_ns))
-        tt_store_relaxed(&node->wait_max_ns, waited);
+    if (waited > tt_load_relaxed(&node->standing->wait_max_ns))
+        tt_store_relaxed(&node->standing->wait_max_ns, waited);
 }
 
 // BSP: a generation holds from a round that nobody has begun. Announces this round, then looks
@@ -330,11 +297,12 @@ measure(tti_node *node, uint32_t slot, const tti_compute_task *task, uint64_t ap
 static int
 may_begin_round(tti_node *node, uint32_t round)
 {
-    tti_runtime *rt = node->rt;
-    if (round < node->round_begun || (node->round_open && round == node->round_begun))
+    tti_board *board = node->board;
+    if (round < node->standing->round_begun ||
+        (node->round_open && round == node->standing->round_begun))
         return 1; // begun before
-    tt_store_seq(&node->round_begun, round);
-    node->round_open = tt_load_seq(&rt->gate) == node->gate_seen && node->gate_seen % 2 == 0;
+    tt_store_seq(&node->standing->round_begun, round);
+    node->round_open = tt_load_seq(&board->gate) == node->gate_seen && node->gate_seen % 2 == 0;
     return node->round_open;
 }
 
@@ -346,11 +314,11 @@ end_clock(tti_node *node)
     if (node->clock_ended)
         return;
     node->clock_ended = 1;
-    if (node->rt->store != NULL) {
-        tt_ps_store_end(node->rt->store, node->index);
+    if (node->board->store != NULL) {
+        tt_ps_store_end(node->board->store, node->index);
         return;
     }
-    tt_ps_client_time(node->client, tt_clock_now(&node->rt->clock));
+    tt_ps_client_time(node->client, tt_clock_now(&node->board->clock));
     tt_ps_client_end(node->client);
     (void)await(node, 0);
 }
@@ -361,7 +329,7 @@ announce_clock(tti_node *node)
 {
     node->clock_unknown = 0;
     node->clock_ended = 0; // who has ended says so again
-    tt_ps_client_time(node->client, tt_clock_now(&node->rt->clock));
+    tt_ps_client_time(node->client, tt_clock_now(&node->board->clock));
     tt_ps_client_announce(node->client, node->clock);
     (void)await(node, 0);
 }
@@ -378,19 +346,18 @@ drop_batch(tti_node *node)
 static int
 is_in_already(tti_node *node, uint32_t slot)
 {
-    tti_runtime *rt = node->rt;
-    if (was_counted(node, slot)) {
+    tti_board *board = node->board;
+    if (tti_work_was_counted(board->work, node->batch_slice[slot], node->batch_round[slot])) {
         drop_batch(node); // acknowledged by all to who measured it
         return 1;
     }
-    tt_ps_client_time(node->client, tt_clock_now(&rt->clock));
+    tt_ps_client_time(node->client, tt_clock_now(&board->clock));
     tt_ps_client_probe(node->client, node->batch_round[slot], node->batch_slice[slot]);
     if (!await(node, 0) || !tt_ps_client_had(node->client))
         return 0;
-    (void)count_slice(node, slot);
-    uint64_t applied = tt_add_relaxed(&rt->applied, 1u);
-    (void)tt_add_relaxed(&rt->examples_trained, tt_batch_rows(node->batches[slot]));
-    tti_simulated_applied(node, applied, 1);
+    int counts;
+    uint64_t applied = count_slice(node, slot, &counts);
+    tti_simulated_applied(node, applied, (uint32_t)counts);
     drop_batch(node);
     return 1;
 }
@@ -399,19 +366,20 @@ is_in_already(tti_node *node, uint32_t slot)
 static void
 give_up_round(const tti_node *node)
 {
-    node->rt->membership.must_go_back = 1;
-    tt_event_signal(&node->rt->bell);
+    tt_store_release(&node->standing->round_lost, 1); // acquired in tti_membership_watch
+    tt_event_signal(&node->board->bell);
 }
 
 int
 tti_worker_iterate(tti_node *node)
 {
-    tti_runtime *rt = node->rt;
+    tti_board *board = node->board;
     if (node->clock_unknown) {
         announce_clock(node);
         return 1; // to the boundary: somebody may have died meanwhile
     }
-    uint64_t *found = node->batch_count > 0 ? &node->batches_ready : &node->batches_waited;
+    uint64_t *found =
+        node->batch_count > 0 ? &node->standing->batches_ready : &node->standing->batches_waited;
     if (node->batch_count == 0 && !prepare(node)) {
         end_clock(node);
         return 0;
@@ -426,18 +394,18 @@ tti_worker_iterate(tti_node *node)
     uint32_t need = 0;
     if (is_bsp(node))
         need = node->batch_round[slot];
-    else if (rt->job->table.consistency == TT_PS_SSP)
+    else if (board->job->table.consistency == TT_PS_SSP)
         need = node->clock > node->now.staleness ? node->clock - node->now.staleness : 0;
     if (!pull(node, keys, need))
         return 1; // stopping: the batch stays prepared
-    if (rt->store == NULL && tt_ps_client_is_late(node->client)) {
+    if (board->store == NULL && tt_ps_client_is_late(node->client)) {
         give_up_round(node);
         return 1;
     }
     tti_node_rest(node);
-    if (tt_load_acquire(&rt->discard)) // released in tti_runtime_abandon
+    if (tt_load_acquire(&board->discard)) // released in tti_runtime_abandon
         return 1;
-    uint64_t applied = tt_load_relaxed(&rt->applied);
+    uint64_t applied = tt_load_relaxed(&board->work->applied);
     tti_compute_task task;
     compute(node, slot, &task);
     node->clock += micro;
@@ -446,7 +414,7 @@ tti_worker_iterate(tti_node *node)
     if (!pushed)
         return 1; // given up, with all that this process has
     drop_batch(node);
-    tt_store_relaxed(&node->clock_seen, node->clock);
+    tt_store_relaxed(&node->standing->clock_seen, node->clock);
     measure(node, slot, &task, applied);
     return 1;
 }
@@ -466,36 +434,16 @@ tti_worker_next_round(const tti_node *node)
     return node->round + (next_owned_slice(node, node->slice) < 0);
 }
 
-// Room for what all nodes can have prepared was there from the beginning; nodes that come and go
-// may leave more behind.
-static void
-reserve_orphans(tti_runtime *rt, size_t more)
-{
-    if (rt->orphan_count + more <= rt->orphan_capacity)
-        return;
-    size_t wanted = 2 * (rt->orphan_count + more);
-    uint32_t *grown = tt_mem_realloc(rt->orphans, wanted * sizeof *grown);
-    TT_ASSERT(grown != NULL); // without it examples would be lost
-    rt->orphans = grown;
-    rt->orphan_capacity = wanted;
-}
-
 static void
 leave_to_others(const tti_node *node)
 {
-    tti_runtime *rt = node->rt;
-    pthread_mutex_lock(&rt->orphans_lock);
+    tti_board *board = node->board;
     for (uint32_t i = 0; i < node->batch_count; i++) {
         uint32_t slot = (node->batch_head + i) % TTI_BATCHES_MAX;
-        uint32_t count = tt_batch_rows(node->batches[slot]);
-        reserve_orphans(rt, count);
-        memcpy(rt->orphans + rt->orphan_count, tti_worker_rows(node, slot),
-               count * sizeof *rt->orphans);
-        rt->orphan_count += count;
+        tti_work_return(board->work, tti_worker_rows(node, slot),
+                        tt_batch_rows(node->batches[slot]));
     }
-    tt_store_relaxed(&rt->orphans_there, (uint32_t)(rt->orphan_count > 0));
-    pthread_mutex_unlock(&rt->orphans_lock);
-    tt_ledger_release(rt->ledger, node->index);
+    tt_ledger_release(board->work->ledger, node->index);
 }
 
 void
@@ -545,32 +493,20 @@ tti_worker_join(tti_node *node)
     node->clock_ended = 0;
     node->round = view->effective_round;
     node->slice = 0;
-    node->boundary_ns = tt_clock_now(&node->rt->clock);
+    node->boundary_ns = tt_clock_now(&node->board->clock);
     node->paused_ns = 0;
-    tt_store_relaxed(&node->clock_seen, node->clock);
-    tt_store_seq(&node->round_begun, node->round);
+    tt_store_relaxed(&node->standing->clock_seen, node->clock);
+    tt_store_seq(&node->standing->round_begun, node->round);
     node->round_open = 0;
     node->redo_until = 0;
-    tt_store_release(&node->finished, 0);
-}
-
-// A node's batches are filled one after the other. So are those of all simulated nodes, whose
-// turns do not end within tt_batch_fill.
-static const tt_batch *
-filled_in_turn(const tti_node *node)
-{
-    const tti_runtime *rt = node->rt;
-    for (uint32_t n = 0; rt->job->sim != NULL && n < rt->node_count; n++)
-        if (rt->nodes[n].batches[0] != NULL)
-            return rt->nodes[n].batches[0];
-    return NULL;
+    tt_store_release(&node->standing->finished, 0);
 }
 
 static tt_status
 open_batches(tti_node *node, uint32_t max_rows)
 {
-    const tt_job *job = node->rt->job;
-    const tt_batch *beside = filled_in_turn(node);
+    const tt_job *job = node->board->job;
+    const tt_batch *beside = node->beside;
     for (uint32_t i = 0; i < TTI_BATCHES_MAX; i++) {
         tt_batch **batch = &node->batches[i];
         TT_TRY(beside != NULL ? tt_batch_alloc_beside(beside, batch)
@@ -583,7 +519,7 @@ open_batches(tti_node *node, uint32_t max_rows)
 tt_status
 tti_worker_open(tti_node *node, tt_error *err)
 {
-    const tt_job *job = node->rt->job;
+    const tt_job *job = node->board->job;
     uint32_t max_rows = rows_max(job), keys_max = 0;
     tt_status status = open_batches(node, max_rows);
     if (status == TT_OK) {
@@ -599,8 +535,8 @@ tti_worker_open(tti_node *node, tt_error *err)
     }
     if (status == TT_OK)
         status = tt_shard_cache_init(&node->cache, job->shards);
-    if (status == TT_OK && node->rt->mesh != NULL)
-        return tt_ps_client_open(&job->table, node->index, node->rt->node_count + 1, keys_max,
+    if (status == TT_OK && node->board->mesh != NULL)
+        return tt_ps_client_open(&job->table, node->index, node->board->node_count + 1, keys_max,
                                  node->outbox, tti_node_hooks(node), &node->client, err);
     if (status != TT_OK)
         return tt_error_set(err, status, NULL, "lower cluster.nodes or optimizer.batch_size",

@@ -90,7 +90,7 @@ BUGS = {
         (ROUTES, "first || route->drains || is_gone(view, view->previous[p]);", "first || route->drains;"),
     ]),
     "rows_of_the_dead": ("what a dead worker had taken and not trained is forgotten", [
-        ("job/src/membership.c", "        tti_worker_bury(&rt->nodes[n]);\n", "        ;\n"),
+        ("job/src/membership.c", "        tti_worker_bury(&rt->processes[n].node);\n", "        ;\n"),
     ]),
     "clock_untold": ("nobody tells a restored partition his clock", [
         (NODE, "    node->clock_unknown |= node->working && died && consistency == TT_PS_SSP;\n", ""),

@@ -1,0 +1,119 @@
+// A node: one thread that is a server or a worker and changes role at iteration boundaries. Of the
+// job it knows the board alone.
+//
+// Threads: what is not said otherwise is used by the node's thread only.
+#ifndef TTI_NODE_H
+#define TTI_NODE_H
+
+#include "board.h"
+#include "tt/cluster_members.h"
+
+enum { TTI_BATCHES_MAX = 10, TTI_COMPUTE_MAX = 4, TTI_AGGREGATION_MAX = 8 };
+
+// What the knobs of one node set.
+typedef struct tti_node_setting {
+    uint32_t compute_threads, in_flight, prefetch, aggregation, staleness, spin;
+    int bf16, pinning;
+    const tt_vec_ops *ops;
+} tti_node_setting;
+
+// A pool of helper threads of one worker.
+typedef struct tti_compute tti_compute;
+typedef struct tti_compute_task {
+    const tt_model *model;
+    const tt_vec_ops *ops;
+    const tt_batch *batch;
+    uint32_t micro_rows,
+        micro_count; // the batch is micro_count pieces of micro_rows rows (the last may be short)
+    float scale;
+    const float *params;
+    float *gradient; // complete when the task is done
+    size_t floats;
+    double losses[TTI_AGGREGATION_MAX]; // sums per piece
+} tti_compute_task;
+TT_NODISCARD tt_status tti_compute_open(const tt_model *model,
+                                        uint32_t max_rows,
+                                        size_t floats_max,
+                                        tti_compute **out);
+// 1 .. TTI_COMPUTE_MAX threads, the caller's included. TT_NOMEM leaves the pool as it was.
+tt_status tti_compute_resize(tti_compute *compute, uint32_t threads, int pin_to);
+void tti_compute_run(tti_compute *compute, tti_compute_task *task);
+void tti_compute_close(tti_compute *compute);
+
+typedef struct tti_node {
+    tti_board *board;
+    tti_standing *standing;
+    const struct tti_watch *watch; // simulated hosts, else NULL
+    // One that is never filled while its own are, or NULL; used while it opens.
+    const tt_batch *beside;
+    uint32_t index;
+    uint32_t attempt; // which process of this number it is
+    tt_thread thread;
+    int64_t ahead_ns;     // this host's clock to the master's, relaxed; the agent writes it
+    tt_ps_server *server; // messages only
+    tt_ps_client *client; // messages only
+    tt_outbox outbox;
+    tt_knob_set *knobs;
+    tt_knob_host host;
+    tti_node_setting now;
+    const tti_generation *adopted;
+    int working; // acts as a worker
+    // worker
+    tti_compute *compute;
+    tt_batch *batches[TTI_BATCHES_MAX];
+    uint32_t batch_micro[TTI_BATCHES_MAX]; // pieces in it
+    uint32_t batch_round[TTI_BATCHES_MAX], batch_slice[TTI_BATCHES_MAX];
+    uint32_t batch_head, batch_count; // prepared ones, a ring
+    float *params, *gradient;
+    uint32_t *rows;
+    tt_shard_cache cache;
+    uint32_t round, slice;           // BSP: next item to prepare
+    uint32_t clock;                  // SSP: iterations done
+    int clock_ended;                 // SSP: nobody waits for it any more
+    int clock_unknown;               // SSP: some server does not know it
+    uint32_t lost_seen;              // the last death it has taken note of
+    uint64_t boundary_ns, paused_ns; // of the cycle under way
+    uint32_t redo_until;             // BSP: before this round, what is in already is asked first
+    int round_open;                  // the round begun last was begun with the gate open
+    uint32_t gate_seen;              // the gate at the last boundary
+} tti_node;
+
+// With a server that begins under `first`. board, standing, index and attempt are set. [control]
+TT_NODISCARD tt_status tti_node_open(tti_node *node, const tt_ps_view *first, tt_error *err);
+void tti_node_close(tti_node *node);
+void *tti_node_main(void *self);
+// It was declared dead, and has not heard of it yet.
+int tti_node_is_expelled(const tti_node *node);
+// Lets messages in and does what servers do meanwhile; waits at most timeout_ns when there is
+// nothing. [node]
+void tti_node_serve(tti_node *node, uint64_t timeout_ns);
+void tti_node_adopt(tti_node *node);
+// Waits while the master pauses the job. [node]
+void tti_node_rest(tti_node *node);
+int tti_stopping(const tti_board *board);
+tt_ps_hooks tti_node_hooks(tti_node *node);
+// node_knobs.c
+const void *tti_node_extension(const tt_knob_host *host, const char *name);
+
+// worker.c
+TT_NODISCARD tt_status tti_worker_open(tti_node *node, tt_error *err);
+void tti_worker_close(tti_node *node);
+// The rows of the batch prepared in `slot`.
+uint32_t *tti_worker_rows(const tti_node *node, uint32_t slot);
+// Rows of all prepared batches.
+uint64_t tti_worker_untrained(const tti_node *node);
+// One iteration (or one merged push). 0: nothing to do any more. [node]
+int tti_worker_iterate(tti_node *node);
+// Gives away what was prepared: the node becomes a server.
+void tti_worker_retire(tti_node *node);
+// What a process that has ended took and had not trained is given to others. [master]
+void tti_worker_bury(const tti_node *node);
+void tti_worker_join(tti_node *node);
+// BSP: forgets prepared batches; they will be prepared again, from effective_round on, by whoever
+// owns their slices then.
+void tti_worker_rewind(tti_node *node, uint32_t effective_round);
+// BSP: a worker has died. Goes back to the first round that may lack one of its slices.
+void tti_worker_go_back(tti_node *node, const tt_ps_view *view);
+uint32_t tti_worker_next_round(const tti_node *node);
+
+#endif
