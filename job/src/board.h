@@ -1,12 +1,14 @@
 // What lies between the master of a job and its nodes. The master writes on the board and nodes
 // read it; each node writes its standing and the master reads that. Nodes that are threads share
-// the master's own board.
+// the master's own board; a process has a board and a standing of its own, which its agent and the
+// master keep alike (control.h).
 //
 // Threads: fields are written by one side and read by the other with the order named beside each.
 #ifndef TTI_BOARD_H
 #define TTI_BOARD_H
 
 #include "job_internal.h"
+#include "lease.h"
 #include "records.h"
 #include "work.h"
 
@@ -24,8 +26,9 @@ typedef struct tti_board {
     uint32_t node_count;
     tt_mesh *mesh;      // messages; its last end is the master's
     tt_ps_store *store; // in place
-    tti_work *work;
-    uint64_t retry_ns; // a request without an answer for so long is sent again
+    tti_work *work;     // of nodes that share the master's memory, else NULL
+    tti_lease *lease;   // of the others
+    uint64_t retry_ns;  // a request without an answer for so long is sent again
     // A partition's move has ended here (tt_ps_hooks).
     void (*retired)(void *self, uint32_t partition, uint32_t generation);
     void *self; // of retired
@@ -44,8 +47,28 @@ typedef struct tti_board {
     uint32_t rest_call;  // number of the pause or hold asked for; after it; release
     // The last checkpoint, while partitions are restored from it. [nodes and master, in turns]
     const tt_ps_state *checkpoint;
-    tt_event bell; // for the master: something is worth a look
+    // Something is worth a look, for the master, or for the agent: rung by tti_board_ring.
+    tt_event bell;
+    tt_mesh *control; // an agent waits at its end of this
+    uint32_t end;
 } tti_board;
+
+// thread [any]
+static inline void
+tti_board_ring(tti_board *board)
+{
+    if (board->control != NULL)
+        tt_mesh_wake(board->control, board->end);
+    else
+        tt_event_signal(&board->bell);
+}
+
+// What a node has counted since its process began.
+typedef struct tti_counts {
+    uint64_t batches_ready, batches_waited, pushes, moving_wait_count;
+    uint64_t carried, drained; // bytes of parameters that came here, by how
+    uint64_t frames, bytes, chunks, sleeps;
+} tti_counts;
 
 // How a node stands, as the master sees it.
 typedef struct tti_standing {
@@ -53,7 +76,7 @@ typedef struct tti_standing {
     uint32_t working_seen;       // it acts as a worker; release
     uint32_t resting;            // for which call to rest, 0: for none; release
     int finished;                // worker has reached a limit; release
-    int left;                    // the thread has ended its work; release
+    int left, ended;             // the thread has ended its work; has ended; release
     uint32_t clock_seen;         // iterations done (SSP), relaxed
     // BSP: stored (seq) before the gate is looked at; read by the master (seq)
     uint32_t round_begun;
@@ -61,6 +84,9 @@ typedef struct tti_standing {
     int round_lost;
     uint64_t batches_ready, batches_waited, iterations; // relaxed
     uint64_t wait_max_ns; // longest on a moving partition since last asked, relaxed
+    uint64_t looked_ns;   // of processes: till then its records are here, master's clock [master]
+    uint32_t gate_heard;  // of processes: the gate for which round_begun is true [master]
+    tti_counts counts;    // of processes: as last reported [master]
     tti_records records;
 } tti_standing;
 

@@ -39,7 +39,7 @@ add_node_counters(const tti_training *tr, tt_job_result *result)
     static uint64_t waits[TT_PS_WAITS_MAX];
     double *all = tt_mem_zalloc((size_t)rt->node_count * TT_PS_WAITS_MAX, sizeof *all);
     size_t count = 0;
-    tti_traffic traffic = tr->traffic;
+    tti_counts traffic = tr->traffic;
     tti_runtime_traffic(rt, &traffic);
     result->frames = traffic.frames;
     result->bytes = traffic.bytes;

@@ -32,11 +32,10 @@ on_host(void *self, uint32_t host, int up)
             continue;
         if (!up) {
             process->crashed = 1;
-            tt_store_release(&rt->standings[n].left, 1); // acquired in tti_runtime_stop
             continue;
         }
         tt_thread_join(&process->agent); // it has ended with the host
-        if (!tti_stopping(&rt->board) && start_agent(process, 0) != TT_OK)
+        if (start_agent(process, 0) != TT_OK)
             tt_log(TT_LOG_WARN, "no memory to start node %u anew", n);
     }
     tt_event_signal(&rt->board.bell);
@@ -57,8 +56,10 @@ tti_membership_open(tti_runtime *rt, tt_error *err)
                         view->attempt, view->is_gone, tt_clock_now(&rt->clock), &m->members);
     if (status != TT_OK)
         return tt_error_set(err, status, NULL, NULL, "no memory for the job's nodes");
+    TT_TRY(tti_command_open(rt, err));
+    rt->board.control = m->control;
+    rt->board.end = rt->node_count;
     m->on = 1;
-    rt->work.may_repeat = 1;
     return TT_OK;
 }
 
@@ -92,18 +93,27 @@ tti_membership_stop(tti_runtime *rt)
             tt_sim_kill(rt->job->sim, &rt->processes[n].agent);
             tt_sim_kill(rt->job->sim, &rt->processes[n].node.thread);
         }
-    tt_store_release(&m->stop_agents, 1); // acquired in tti_agent_main
-    for (uint32_t n = 0; n < rt->node_count; n++)
+    for (uint32_t n = 0; n < rt->node_count; n++) {
+        tt_store_release(&rt->processes[n].stop_agent, 1); // acquired in tti_agent_main
         tt_mesh_wake(m->control, n);
+    }
     for (uint32_t n = 0; n < rt->node_count; n++)
         tt_thread_join(&rt->processes[n].agent);
+}
+
+// Simulated processes read it from the master's memory.
+static void
+show_checkpoint(tti_runtime *rt, const tt_ps_state *state)
+{
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        rt->processes[n].board.checkpoint = state;
 }
 
 static void
 close_last_checkpoint(tti_runtime *rt)
 {
     tti_membership *m = &rt->membership;
-    rt->board.checkpoint = NULL;
+    show_checkpoint(rt, NULL);
     tt_ps_state_close(m->state);
     m->state = NULL;
     tti_checkpoint_fini(&m->file);
@@ -115,6 +125,7 @@ tti_membership_close(tti_runtime *rt)
 {
     tti_membership *m = &rt->membership;
     close_last_checkpoint(rt);
+    tti_command_close(rt);
     tt_members_close(&m->members);
     tt_mesh_close(m->control);
     m->control = NULL;
@@ -163,7 +174,7 @@ open_last_checkpoint(tti_runtime *rt, tt_error *err)
     TT_TRY(m->find_checkpoint(m->self, &m->file, err));
     const uint8_t *bytes = tti_checkpoint_find(&m->file, "runtime", &count);
     tt_status status = tti_runtime_open_saved(rt, bytes, count, &m->state, err);
-    rt->board.checkpoint = m->state;
+    show_checkpoint(rt, m->state);
     return status;
 }
 
@@ -238,7 +249,9 @@ choose_rounds_to_redo(const tti_runtime *rt, tt_ps_view *next)
         most = TT_MAX(most, round);
     }
     next->redo_from = least > 2 ? least - 2 : 0;
-    next->redo_until = most + 1;
+    // What the dead one had begun may not have been heard: the round after what the others have,
+    // at most, for that cannot end without theirs.
+    next->redo_until = most + 2;
 }
 
 // Nobody is left to do the work: whoever waits gives up.
@@ -259,7 +272,7 @@ hand_out(tti_runtime *rt, const uint8_t *is_dead, const tt_ps_view *before)
             continue;
         rt->membership.deaths++;
         say_death(rt, n, before);
-        tti_worker_bury(&rt->processes[n].node);
+        tti_command_bury(rt, n, rt->newest->view->generation);
     }
     tti_runtime_call_to_rest(rt); // who rests may have to go back first
     tt_members_buried(&rt->membership.members);
@@ -333,29 +346,21 @@ static tt_status
 publish_roles(tti_runtime *rt, tt_ps_view *view)
 {
     uint32_t clock, round, shards;
-    tti_runtime_turn_gate(rt);
     tti_runtime_horizon(rt, &clock, &round);
     view->effective_round = round;
     for (uint32_t n = 0; n < rt->node_count; n++)
         if (view->joined_at[n] == view->generation)
             view->join_clock[n] = clock;
-    tt_status status = tti_runtime_publish(rt, view, &rt->newest->setting, &shards);
-    tti_runtime_turn_gate(rt);
-    return status;
+    return tti_runtime_publish(rt, view, &rt->newest->setting, &shards);
 }
 
-// Those who are back are given work, and who is there has the roles that the setting wants.
 static void
-reorganise(tti_runtime *rt)
+deal_anew(tti_runtime *rt, uint32_t *attempt)
 {
     uint8_t is_back[TT_PS_NODES_MAX], is_server[TT_PS_NODES_MAX];
     tt_ps_view *view = NULL;
-    uint32_t *attempt = tt_mem_zalloc(rt->node_count, sizeof *attempt);
-    tt_status status = TT_NOMEM;
-    if (attempt != NULL && deal_roles(rt, is_back, attempt, is_server))
-        status = tt_ps_view_with(rt->newest->view, is_back, attempt, is_server, &view);
-    tt_mem_free(attempt);
-    if (status != TT_OK)
+    if (!deal_roles(rt, is_back, attempt, is_server) ||
+        tt_ps_view_with(rt->newest->view, is_back, attempt, is_server, &view) != TT_OK)
         return; // nothing to do, or no memory: tried again
     if (publish_roles(rt, view) != TT_OK) {
         tt_ps_view_free(view);
@@ -365,20 +370,49 @@ reorganise(tti_runtime *rt)
     tt_members_taken_up(&rt->membership.members);
 }
 
+// Those who are back are given work, and who is there has the roles that the setting wants.
+static void
+reorganise(tti_runtime *rt)
+{
+    uint8_t is_back[TT_PS_NODES_MAX], is_server[TT_PS_NODES_MAX];
+    uint32_t *attempt = tt_mem_zalloc(rt->node_count, sizeof *attempt);
+    if (attempt == NULL || !deal_roles(rt, is_back, attempt, is_server)) {
+        tt_mem_free(attempt);
+        return;
+    }
+    // Others may have died meanwhile: all do first what that generation tells them.
+    if (tti_runtime_close_gate(rt) && tti_runtime_settled(rt))
+        deal_anew(rt, attempt);
+    tti_runtime_open_gate(rt);
+    tt_mem_free(attempt);
+}
+
 // ---- heartbeats --------------------------------------------------------------------------------
 
 static void
-on_heartbeat(void *self, const tt_frame *frame, const uint8_t *payload)
+on_frame(void *self, const tt_frame *frame, const uint8_t *payload)
 {
     tti_runtime *rt = self;
     tti_membership *m = &rt->membership;
     tt_frame answer;
-    TT_UNUSED(payload);
+    if (frame->kind == TT_FRAME_REPORT && frame->sender < rt->node_count) {
+        tti_command_hear(rt, frame->sender, frame, payload);
+        return;
+    }
     if (!tt_members_receive(&m->members, frame, tt_clock_now(&rt->clock), &answer))
         return;
     answer.generation = rt->newest->view->generation;
     tt_outbox outbox = tt_mesh_outbox(m->control, rt->node_count);
     outbox.send(outbox.self, frame->sender, &answer, NULL, 0);
+}
+
+int
+tti_membership_hears(const tti_runtime *rt, uint32_t n)
+{
+    const tt_members *members = &rt->membership.members;
+    const tt_member *member = &members->member[n];
+    uint64_t silent_ns = tt_clock_now(&rt->clock) - member->heard_at_ns;
+    return member->state == TT_MEMBER_HERE && silent_ns <= members->timeout_ns;
 }
 
 uint64_t
@@ -391,24 +425,36 @@ tti_membership_wait_ns(const tti_runtime *rt, uint64_t most_ns)
     return next_ns > now_ns ? TT_MIN(most_ns, next_ns - now_ns) : 1;
 }
 
+// What has come, and what is to be said to it.
+static void
+exchange(tti_runtime *rt)
+{
+    tti_membership *m = &rt->membership;
+    while (tt_mesh_receive(m->control, rt->node_count, 256, on_frame, rt) > 0)
+        ;
+    tti_command_count(rt);
+    tti_command_grant(rt);
+    tti_command_send(rt);
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        m->must_go_back |= rt->standings[n].round_lost;
+}
+
 void
 tti_membership_watch(tti_runtime *rt)
 {
     tti_membership *m = &rt->membership;
-    if (!m->on || m->must_fail)
+    if (!m->on)
         return;
-    while (tt_mesh_receive(m->control, rt->node_count, 256, on_heartbeat, rt) > 0)
-        ; // what has come
-    tt_mesh_flush(m->control, rt->node_count);
+    exchange(rt);
+    if (m->must_fail)
+        return;
     if (tt_members_tick(&m->members, tt_clock_now(&rt->clock)) > 0)
         bury(rt);
-    for (uint32_t n = 0; n < rt->node_count; n++)
-        m->must_go_back |= tt_load_acquire(&rt->standings[n].round_lost); // give_up_round
     int settled = tti_runtime_settled(rt);
     if (m->state != NULL && tt_load_acquire(&rt->unretired) == 0) // partition_retired
         close_last_checkpoint(rt);
     // Work is dealt out anew when nothing else is moving.
-    if (rt->newest->view->lost_at > 0 && settled && !m->must_go_back && !tti_stopping(&rt->board) &&
-        !rt->board.pause && rt->board.hold_round == UINT32_MAX)
+    if (rt->newest->view->lost_at > 0 && settled && !m->must_go_back && m->at_the_gate == 0 &&
+        !tti_stopping(&rt->board) && !rt->board.pause && rt->board.hold_round == UINT32_MAX)
         reorganise(rt);
 }

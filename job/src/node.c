@@ -128,7 +128,7 @@ tti_node_adopt(tti_node *node)
     if (due) // after the role, so that the master never sees the new generation with the old role
         tt_store_release(&node->standing->adopted_generation, newest->view->generation);
     if (due || node->working != worked)
-        tt_event_signal(&node->board->bell);
+        tti_board_ring(node->board);
 }
 
 static int
@@ -160,7 +160,7 @@ tti_node_rest(tti_node *node)
             break;
         if (tt_load_relaxed(&node->standing->resting) != call) {
             tt_store_release(&node->standing->resting, call); // acquired in at_rest
-            tt_event_signal(&board->bell);
+            tti_board_ring(board);
         }
         if (node->server != NULL)
             tti_node_serve(node, 1000000);
@@ -213,7 +213,7 @@ tti_node_hooks(tti_node *node)
 }
 
 static tt_status
-open_server(tti_node *node, const tt_ps_view *first, tt_error *err)
+open_server(tti_node *node, const tt_ps_view *first, int joins, tt_error *err)
 {
     const tti_board *board = node->board;
     node->outbox = tt_mesh_outbox(board->mesh, node->index);
@@ -221,6 +221,10 @@ open_server(tti_node *node, const tt_ps_view *first, tt_error *err)
     TT_TRY(tt_ps_server_open(&board->job->table, node->index, board->node_count + 1, node->outbox,
                              tti_node_hooks(node), &node->server, err));
     node->lost_seen = first->lost_at;
+    if (joins) {
+        tt_ps_server_join(node->server, first);
+        return TT_OK;
+    }
     tt_status status = tt_ps_server_start(node->server, first);
     if (status == TT_OK)
         return TT_OK;
@@ -229,7 +233,7 @@ open_server(tti_node *node, const tt_ps_view *first, tt_error *err)
 }
 
 tt_status
-tti_node_open(tti_node *node, const tt_ps_view *first, tt_error *err)
+tti_node_open(tti_node *node, const tt_ps_view *first, int joins, tt_error *err)
 {
     node->now =
         (tti_node_setting){.compute_threads = 1, .in_flight = 4, .aggregation = 1, .spin = 100};
@@ -237,9 +241,32 @@ tti_node_open(tti_node *node, const tt_ps_view *first, tt_error *err)
     node->host = (tt_knob_host){
         .struct_size = sizeof node->host, .impl = node, .get_extension = tti_node_extension};
     if (node->board->mesh != NULL)
-        TT_TRY(open_server(node, first, err));
+        TT_TRY(open_server(node, first, joins, err));
     TT_TRY(tti_worker_open(node, err));
     return tt_knob_set_open(&node->board->job->space, &node->host, &node->knobs, err);
+}
+
+void
+tti_node_count(const tti_node *node, tti_counts *out)
+{
+    tt_ps_client_counters client;
+    tt_ps_server_counters server;
+    tt_mesh_counters mesh;
+    *out = (tti_counts){.batches_ready = tt_load_relaxed(&node->standing->batches_ready),
+                        .batches_waited = tt_load_relaxed(&node->standing->batches_waited)};
+    if (node->server == NULL || node->client == NULL)
+        return;
+    tt_ps_client_counters_read(node->client, &client);
+    tt_ps_server_counters_read(node->server, &server);
+    tt_mesh_counters_read(node->board->mesh, node->index, &mesh);
+    out->pushes = client.pushes;
+    out->moving_wait_count = client.moving_wait_count;
+    out->carried = server.bytes_carried;
+    out->drained = server.bytes_drained + server.bytes_fetched;
+    out->frames = mesh.frames;
+    out->bytes = mesh.bytes;
+    out->chunks = mesh.chunks;
+    out->sleeps = mesh.sleeps;
 }
 
 void
@@ -254,8 +281,8 @@ tti_node_close(tti_node *node)
 
 // ---- running ----------------------------------------------------------------------------------
 
-void *
-tti_node_main(void *self)
+static void *
+run(void *self)
 {
     tti_node *node = self;
     tti_board *board = node->board;
@@ -279,17 +306,27 @@ tti_node_main(void *self)
         tti_node_rest(node);
         if (!tti_stopping(board) && !tti_worker_iterate(node)) {
             tt_store_release(&node->standing->finished, 1); // acquired by the master
-            tt_event_signal(&board->bell);
+            tti_board_ring(board);
             if (node->server == NULL)
                 break;
             tti_node_serve(node, 5000000);
         }
     }
     tt_store_release(&node->standing->left, 1); // acquired in tti_runtime_stop
-    tt_event_signal(&board->bell);
+    tti_board_ring(board);
     // Others may still be waiting for an answer: serve until all have left.
     while (node->server != NULL &&
            !tt_load_acquire(&board->stop_servers)) // released in tti_runtime_stop
         tti_node_serve(node, 5000000);
+    tt_store_release(&node->standing->ended, 1); // acquired in tti_runtime_close
+    tti_board_ring(board);
     return NULL;
+}
+
+tt_status
+tti_node_start(tti_node *node, tt_error *err)
+{
+    char name[24];
+    (void)snprintf(name, sizeof name, "tt-node-%u", node->index);
+    return tt_thread_start(&node->thread, name, run, node, err);
 }

@@ -73,15 +73,23 @@ typedef struct tti_node {
     int clock_unknown;               // SSP: some server does not know it
     uint32_t lost_seen;              // the last death it has taken note of
     uint64_t boundary_ns, paused_ns; // of the cycle under way
+    uint64_t pulled_ns;              // when it began to pull
+    int rows_to_come;                // it has no rows because the master has not sent them yet
     uint32_t redo_until;             // BSP: before this round, what is in already is asked first
+    tti_slice_count *acknowledged;   // [slice_count] BSP: pushed by this process, and in everywhere
     int round_open;                  // the round begun last was begun with the gate open
     uint32_t gate_seen;              // the gate at the last boundary
 } tti_node;
 
-// With a server that begins under `first`. board, standing, index and attempt are set. [control]
-TT_NODISCARD tt_status tti_node_open(tti_node *node, const tt_ps_view *first, tt_error *err);
+// With a server that begins under `first`, or joins those that are at work. board, standing, index
+// and attempt are set. [control]
+TT_NODISCARD tt_status tti_node_open(tti_node *node,
+                                     const tt_ps_view *first,
+                                     int joins,
+                                     tt_error *err);
 void tti_node_close(tti_node *node);
-void *tti_node_main(void *self);
+// Starts its thread.
+TT_NODISCARD tt_status tti_node_start(tti_node *node, tt_error *err);
 // It was declared dead, and has not heard of it yet.
 int tti_node_is_expelled(const tti_node *node);
 // Lets messages in and does what servers do meanwhile; waits at most timeout_ns when there is
@@ -95,7 +103,12 @@ tt_ps_hooks tti_node_hooks(tti_node *node);
 // node_knobs.c
 const void *tti_node_extension(const tt_knob_host *host, const char *name);
 
+// What it has counted. thread [any]
+void tti_node_count(const tti_node *node, tti_counts *out);
+
 // worker.c
+// Rows of the largest batch.
+uint32_t tti_worker_rows_max(const tt_job *job);
 TT_NODISCARD tt_status tti_worker_open(tti_node *node, tt_error *err);
 void tti_worker_close(tti_node *node);
 // The rows of the batch prepared in `slot`.
@@ -106,8 +119,6 @@ uint64_t tti_worker_untrained(const tti_node *node);
 int tti_worker_iterate(tti_node *node);
 // Gives away what was prepared: the node becomes a server.
 void tti_worker_retire(tti_node *node);
-// What a process that has ended took and had not trained is given to others. [master]
-void tti_worker_bury(const tti_node *node);
 void tti_worker_join(tti_node *node);
 // BSP: forgets prepared batches; they will be prepared again, from effective_round on, by whoever
 // owns their slices then.

@@ -22,6 +22,13 @@ tti_records_open(tti_records *records, uint32_t node_count)
     return records->slots != NULL ? TT_OK : TT_NOMEM;
 }
 
+uint32_t
+tti_records_room(const tti_records *records)
+{
+    uint64_t read = tt_load_acquire(&records->read); // released in tti_records_take
+    return records->capacity - (uint32_t)(records->written - read);
+}
+
 void
 tti_records_put(tti_records *records, const tti_record *record)
 {

@@ -6,12 +6,14 @@
 
 // What one iteration measured; fixed size, written by its worker, read by the master.
 typedef struct tti_record {
-    uint64_t sequence;   // apply order over the job
+    uint64_t sequence;   // apply order over the job; under BSP the round
     uint64_t generation; // adopted when it pulled
     uint64_t done_ns, cycle_ns;
+    uint64_t pulled_ns; // when it began to pull
     uint32_t worker, examples;
-    float loss;
+    float loss;      // NAN: not measured, for another process did it
     float staleness; // iterations applied between its pull and its push
+    uint32_t slice;  // BSP
 } tti_record;
 
 typedef struct tti_records {
@@ -26,6 +28,8 @@ typedef struct tti_records {
 TT_NODISCARD tt_status tti_records_open(tti_records *records, uint32_t node_count);
 // Never blocks; what finds no room is counted. thread: the worker's
 void tti_records_put(tti_records *records, const tti_record *record);
+// Records there is room for. thread: the worker's
+uint32_t tti_records_room(const tti_records *records);
 // Returns how many. thread: the reader's
 uint32_t tti_records_take(tti_records *records, tti_record *out, uint32_t capacity);
 void tti_records_close(tti_records *records);

@@ -13,45 +13,68 @@ partition_retired(void *self, uint32_t partition, uint32_t generation)
     uint32_t expected = generation;
     if (tt_cas_acq_rel(&rt->moving[partition], &expected, 0u))
         (void)tt_sub_acq_rel(&rt->unretired, 1u);
-    tt_event_signal(&rt->board.bell);
-}
-
-// All simulated nodes take turns, and none ends within tt_batch_fill.
-static const tt_batch *
-filled_in_turn(const tti_runtime *rt)
-{
-    for (uint32_t n = 0; rt->job->sim != NULL && n < rt->node_count; n++)
-        if (rt->processes[n].node.batches[0] != NULL)
-            return rt->processes[n].node.batches[0];
-    return NULL;
-}
-
-tt_status
-tti_process_open(tti_process *process, tt_error *err)
-{
-    process->node.beside = filled_in_turn(process->rt);
-    return tti_node_open(&process->node, process->rt->newest->view, err);
+    tti_board_ring(&rt->board);
 }
 
 static void
-add_traffic(tti_traffic *sum, const tti_process *process)
+add_counts(tti_counts *sum, const tti_counts *more)
 {
-    const tti_standing *standing = process->node.standing;
-    sum->batches_ready += tt_load_relaxed(&standing->batches_ready);
-    sum->batches_waited += tt_load_relaxed(&standing->batches_waited);
-    if (process->node.client == NULL)
-        return;
-    tt_ps_client_counters client;
-    tt_ps_client_counters_read(process->node.client, &client);
-    sum->pushes += client.pushes;
-    sum->moving_wait_count += client.moving_wait_count;
+    uint64_t *to = (uint64_t *)sum;
+    const uint64_t *from = (const uint64_t *)more;
+    for (size_t i = 0; i < sizeof *sum / sizeof *to; i++)
+        to[i] += from[i];
 }
 
 void
-tti_process_close(tti_process *process)
+tti_runtime_lose_counts(tti_runtime *rt, uint32_t n)
 {
-    add_traffic(&process->rt->lost_traffic, process);
-    tti_node_close(&process->node);
+    add_counts(&rt->lost, &rt->standings[n].counts);
+    rt->standings[n].counts = (tti_counts){0};
+}
+
+// Nodes on simulated hosts have the first generation when they begin; later ones are sent.
+static tt_status
+learn_first(tti_runtime *rt, tti_process *process)
+{
+    tti_order order = {.has_generation = 1};
+    tti_order_parts parts;
+    tt_archive bytes = {0};
+    tti_order_write(&order, NULL, rt->newest, &bytes);
+    tt_status status = bytes.status;
+    if (status == TT_OK)
+        status = tti_order_read(bytes.bytes, bytes.count, &parts);
+    if (status == TT_OK)
+        tti_process_learn(process, parts.generation);
+    tt_archive_fini(&bytes);
+    return status;
+}
+
+// A process with its own copy of the board.
+static tt_status
+open_process(tti_runtime *rt, uint32_t n, tt_error *err)
+{
+    tti_process *process = &rt->processes[n];
+    process->rt = rt;
+    TT_TRY(tti_process_open(process, rt->job, n, rt->clock, rt->mesh, rt->membership.control, err));
+    process->node.attempt = rt->newest->view->attempt[n];
+    if (rt->newest->view->is_gone[n])
+        return TT_OK; // it will be told when it comes
+    if (learn_first(rt, process) != TT_OK)
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the first generation");
+    rt->command.nodes[n].generation = rt->newest->view->generation;
+    tti_simulated_share(process);
+    return tti_process_open_node(process, 0, err);
+}
+
+// A node that shares the master's memory.
+static tt_status
+open_node(tti_runtime *rt, uint32_t n, tt_error *err)
+{
+    rt->processes[n].node = (tti_node){.board = &rt->board,
+                                       .standing = &rt->standings[n],
+                                       .index = n,
+                                       .attempt = rt->newest->view->attempt[n]};
+    return tti_node_open(&rt->processes[n].node, rt->newest->view, 0, err);
 }
 
 static tt_status
@@ -153,14 +176,13 @@ open_parts(tti_runtime *rt, const tt_setting *start, const tti_restore *restore,
         TT_TRY(tt_ps_store_open(&job->table, rt->node_count, &rt->store, err));
     rt->board.mesh = rt->mesh;
     rt->board.store = rt->store;
+    TT_TRY(tti_membership_open(rt, err));
     for (uint32_t n = 0; n < rt->node_count; n++) {
-        rt->processes[n].node.attempt = rt->newest->view->attempt[n];
         TT_TRY(tti_records_open(&rt->standings[n].records, rt->node_count));
-        TT_TRY(tti_process_open(&rt->processes[n], err));
+        TT_TRY(rt->command.on ? open_process(rt, n, err) : open_node(rt, n, err));
     }
     if (rt->mesh != NULL)
         TT_TRY(open_reader(rt, err));
-    TT_TRY(tti_membership_open(rt, err));
     uint16_t *owner = tt_mem_zalloc(tt_shards_count(job->shards), sizeof *owner);
     if (owner == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
@@ -184,13 +206,6 @@ open_nodes(tti_runtime *rt, tt_error *err)
     rt->moving = tt_mem_zalloc(TT_MAX(rt->job->table.partition_count, 1u), sizeof *rt->moving);
     if (rt->processes == NULL || rt->standings == NULL || rt->moving == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
-    for (uint32_t n = 0; n < rt->node_count; n++) {
-        rt->processes[n].rt = rt;
-        rt->processes[n].node = (tti_node){.board = &rt->board,
-                                           .standing = &rt->standings[n],
-                                           .watch = rt->job->sim != NULL ? &rt->watch : NULL,
-                                           .index = n};
-    }
     return TT_OK;
 }
 
@@ -234,12 +249,11 @@ tti_runtime_start(tti_runtime *rt, tt_error *err)
 {
     rt->start_ns = tt_clock_now(&rt->clock) - rt->elapsed_ns;
     for (uint32_t n = 0; n < rt->node_count; n++) {
-        char name[24];
         if (rt->newest->view->is_gone[n])
             continue;
-        (void)snprintf(name, sizeof name, "tt-node-%u", n);
-        tt_status status = tt_thread_start(&rt->processes[n].node.thread, name, tti_node_main,
-                                           &rt->processes[n].node, err);
+        if (rt->command.on) // before the first order comes
+            rt->processes[n].board.round_limit = rt->board.round_limit;
+        tt_status status = tti_node_start(&rt->processes[n].node, err);
         if (status != TT_OK) {
             tti_runtime_stop(rt);
             return status;
@@ -253,11 +267,13 @@ tti_runtime_start(tti_runtime *rt, tt_error *err)
 void
 tti_runtime_wake_all(tti_runtime *rt)
 {
-    for (uint32_t n = 0; rt->mesh != NULL && n < rt->node_count; n++)
+    for (uint32_t n = 0; rt->mesh != NULL && !rt->command.on && n < rt->node_count; n++)
         tt_mesh_wake(rt->mesh, n);
     if (rt->store != NULL)
         tt_ps_store_wake(rt->store);
     tt_event_signal(&rt->board.resume);
+    if (rt->command.on)
+        tti_command_send(rt);
 }
 
 // Nobody takes back a move of this generation before it is published.
@@ -337,22 +353,51 @@ tti_runtime_horizon(const tti_runtime *rt, uint32_t *clock, uint32_t *round)
         *clock = TT_MAX(*clock, tt_load_relaxed(&node->clock_seen));
         *round = TT_MAX(*round, tt_load_seq(&node->round_begun));
     }
-    *round = rt->job->table.consistency == TT_PS_BSP ? *round + 1 : 0;
+    // What a dead one may have begun, others have to end first.
+    *round = TT_MAX(*round + 1, rt->newest->view->redo_until);
+    if (rt->job->table.consistency != TT_PS_BSP)
+        *round = 0;
+}
+
+static int
+all_heard_the_gate(const tti_runtime *rt)
+{
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        if (!rt->newest->view->is_gone[n] && rt->standings[n].gate_heard != rt->board.gate)
+            return 0;
+    return 1;
+}
+
+int
+tti_runtime_close_gate(tti_runtime *rt)
+{
+    (void)tt_add_seq(&rt->board.gate, 1u);
+    if (!rt->command.on || rt->job->table.consistency != TT_PS_BSP)
+        return 1;
+    rt->membership.at_the_gate++;
+    tti_command_send(rt);
+    while (!all_heard_the_gate(rt) && !rt->membership.must_go_back && !rt->membership.must_fail) {
+        tti_runtime_wait(rt, 0, 1000000);
+        tti_membership_watch(rt);
+    }
+    rt->membership.at_the_gate--;
+    return !rt->membership.must_go_back && !rt->membership.must_fail;
 }
 
 void
-tti_runtime_turn_gate(tti_runtime *rt)
+tti_runtime_open_gate(tti_runtime *rt)
 {
     (void)tt_add_seq(&rt->board.gate, 1u);
+    if (rt->command.on)
+        tti_command_send(rt);
 }
 
 void
 tti_runtime_collect(tti_runtime *rt)
 {
-    // Everyone has adopted the newest, so nobody looks at an older one. A process that is declared
-    // dead looks at its own until it has ended.
+    // Everyone has adopted the newest, so nobody looks at an older one.
     for (uint32_t n = 0; n < rt->node_count; n++)
-        if (rt->processes[n].node.server != NULL && !rt->processes[n].crashed &&
+        if (!rt->newest->view->is_gone[n] &&
             tt_load_acquire(&rt->standings[n].adopted_generation) <
                 rt->newest->view->generation) // released in tti_node_adopt
             return;
@@ -383,18 +428,23 @@ tti_runtime_workers(const tti_runtime *rt)
     return workers;
 }
 
+uint64_t
+tti_runtime_measured_ns(const tti_runtime *rt)
+{
+    uint64_t until_ns = tt_clock_now(&rt->clock);
+    for (uint32_t n = 0; rt->command.on && n < rt->node_count; n++)
+        if (rt->newest->view->is_worker[n])
+            until_ns = TT_MIN(until_ns, rt->standings[n].looked_ns);
+    return until_ns;
+}
+
 void
 tti_runtime_bytes(const tti_runtime *rt, uint64_t *carried, uint64_t *drained)
 {
-    *carried = *drained = 0;
-    for (uint32_t n = 0; rt->mesh != NULL && n < rt->node_count; n++) {
-        tt_ps_server_counters counters;
-        if (rt->processes[n].node.server == NULL)
-            continue;
-        tt_ps_server_counters_read(rt->processes[n].node.server, &counters);
-        *carried += counters.bytes_carried;
-        *drained += counters.bytes_drained + counters.bytes_fetched;
-    }
+    tti_counts sum = {0};
+    tti_runtime_traffic(rt, &sum);
+    *carried = sum.carried;
+    *drained = sum.drained;
 }
 
 // ---- pausing and stopping ---------------------------------------------------------------------
@@ -405,8 +455,6 @@ at_rest(const tti_runtime *rt, uint32_t n)
     const tti_standing *node = &rt->standings[n];
     if (rt->newest->view->is_gone[n])
         return 1;
-    if (rt->processes[n].crashed) // it does not answer; nobody knows yet why
-        return 0;
     if (!tt_load_acquire(&node->working_seen)) // released in change_role
         // One whose thread has not begun, or that is still giving partitions away, is about to
         // work.
@@ -414,7 +462,7 @@ at_rest(const tti_runtime *rt, uint32_t n)
     // One that has finished comes to rest, too: it may still be given rows that another left
     // behind.
     return tt_load_acquire(&node->resting) == rt->board.rest_call || // released in tti_node_rest
-           tt_load_acquire(&node->left);                             // released in tti_node_main
+           tt_load_acquire(&node->left);                             // released by the node
 }
 
 static int
@@ -443,7 +491,7 @@ tti_runtime_await_rest(tti_runtime *rt)
         uint32_t seen = tt_event_read(&rt->board.bell);
         if (all_at_rest(rt))
             break;
-        (void)tt_event_wait(&rt->board.bell, seen, 0, 1000000);
+        tti_runtime_wait(rt, seen, 1000000);
         tti_membership_watch(rt);
         // Then some will never rest.
         if (rt->membership.must_go_back || rt->membership.must_fail)
@@ -475,27 +523,54 @@ tti_runtime_resume(tti_runtime *rt)
 }
 
 void
+tti_runtime_wait(tti_runtime *rt, uint32_t seen, uint64_t timeout_ns)
+{
+    if (rt->command.on)
+        tt_mesh_wait(rt->board.control, rt->board.end, timeout_ns);
+    else
+        (void)tt_event_wait(&rt->board.bell, seen, 0, timeout_ns);
+}
+
+// Nobody waits for what has never begun, nor for the dead.
+static int
+is_awaited(const tti_runtime *rt, uint32_t n)
+{
+    if (!rt->command.on)
+        return rt->processes[n].node.thread.running;
+    return !rt->newest->view->is_gone[n] && tti_membership_hears(rt, n);
+}
+
+static void
+await_flags(tti_runtime *rt, const int *flag_of_first)
+{
+    size_t at = (size_t)((const char *)flag_of_first - (const char *)rt->standings);
+    for (uint32_t n = 0; n < rt->node_count; n++) {
+        const int *flag = (const int *)(const void *)((const char *)&rt->standings[n] + at);
+        while (is_awaited(rt, n) && !tt_load_acquire(flag)) { // released by the node
+            uint32_t seen = tt_event_read(&rt->board.bell);
+            if (!tt_load_acquire(flag))
+                tti_runtime_wait(rt, seen, 1000000);
+            tti_membership_watch(rt);
+        }
+    }
+}
+
+void
 tti_runtime_stop(tti_runtime *rt)
 {
     tt_store_release(&rt->board.stop, 1); // acquired in tti_stopping
     tt_store_release(&rt->board.interrupt, 1);
     tti_runtime_wake_all(rt);
-    for (uint32_t n = 0; n < rt->node_count; n++)
-        while (rt->processes[n].node.thread.running &&
-               !tt_load_acquire(&rt->standings[n].left)) { // released in tti_node_main
-            uint32_t seen = tt_event_read(&rt->board.bell);
-            if (!tt_load_acquire(&rt->standings[n].left))
-                (void)tt_event_wait(&rt->board.bell, seen, 0, 1000000);
-            tti_membership_watch(rt);
-        }
+    await_flags(rt, &rt->standings[0].left);
 }
 
 // After tti_runtime_stop: lets the servers go and joins all.
 static void
 join_all(tti_runtime *rt)
 {
-    tt_store_release(&rt->board.stop_servers, 1); // acquired in tti_node_main
+    tt_store_release(&rt->board.stop_servers, 1); // acquired by nodes
     tti_runtime_wake_all(rt);
+    await_flags(rt, &rt->standings[0].ended);
     tti_membership_stop(rt);
     for (uint32_t n = 0; n < rt->node_count; n++)
         tt_thread_join(&rt->processes[n].node.thread);
@@ -511,7 +586,10 @@ tti_runtime_close(tti_runtime *rt)
         join_all(rt);
     }
     for (uint32_t n = 0; rt->processes != NULL && n < rt->node_count; n++) {
-        tti_process_close(&rt->processes[n]);
+        if (rt->command.on)
+            tti_process_close(&rt->processes[n]);
+        else
+            tti_node_close(&rt->processes[n].node);
         tti_records_close(&rt->standings[n].records);
     }
     tti_membership_close(rt);
@@ -539,23 +617,14 @@ tti_runtime_abandon(tti_runtime *rt)
 }
 
 void
-tti_runtime_traffic(const tti_runtime *rt, tti_traffic *sum)
+tti_runtime_traffic(const tti_runtime *rt, tti_counts *sum)
 {
-    const tti_traffic *lost = &rt->lost_traffic; // what the mesh counts outlives processes
-    sum->batches_ready += lost->batches_ready;
-    sum->batches_waited += lost->batches_waited;
-    sum->pushes += lost->pushes;
-    sum->moving_wait_count += lost->moving_wait_count;
+    add_counts(sum, &rt->lost);
     for (uint32_t n = 0; n < rt->node_count; n++) {
-        add_traffic(sum, &rt->processes[n]);
-        if (rt->mesh == NULL)
-            continue;
-        tt_mesh_counters mesh;
-        tt_mesh_counters_read(rt->mesh, n, &mesh);
-        sum->frames += mesh.frames;
-        sum->bytes += mesh.bytes;
-        sum->chunks += mesh.chunks;
-        sum->sleeps += mesh.sleeps;
+        tti_counts counts = rt->standings[n].counts;
+        if (!rt->command.on)
+            tti_node_count(&rt->processes[n].node, &counts);
+        add_counts(sum, &counts);
     }
 }
 

@@ -7,33 +7,16 @@
 #define TTI_RUNTIME_H
 
 #include "checkpoint_file.h"
-#include "node.h"
+#include "command.h"
+#include "process.h"
 #include "simulated.h"
-
-struct tti_runtime;
-
-// A node with what is beside it on its host.
-typedef struct tti_process {
-    struct tti_runtime *rt;
-    tti_node node;
-    // Where processes can die (agent.c).
-    tt_thread agent;
-    tt_pulse pulse;
-    int crashed; // it has ended where it stood; [master and the simulation, in turns]
-} tti_process;
-
-// Messages and batches over all nodes of a runtime, or of several one after the other.
-typedef struct tti_traffic {
-    uint64_t frames, bytes, chunks, sleeps, pushes, batches_ready, batches_waited;
-    uint64_t moving_wait_count;
-} tti_traffic;
 
 // Nodes that die and come back (membership.c); the master's. Only where they can.
 typedef struct tti_membership {
     int on;
     tt_mesh *control; // heartbeats; its last end is the master's
     tt_members members;
-    int stop_agents; // release
+    int at_the_gate; // > 0: the master waits for all to hear that it is closed
     // Nothing but going back to the last checkpoint keeps all parameters of one moment (BSP); or
     // there are not enough nodes left. [nodes and master, in turns]
     int must_go_back, must_fail;
@@ -50,6 +33,7 @@ typedef struct tti_membership {
 typedef struct tti_runtime {
     const tt_job *job;
     tti_watch watch;
+    tti_work seen; // of the watch
     tt_clock clock;
     uint32_t node_count;
     tt_mesh *mesh;      // messages; its last end is the master's
@@ -59,10 +43,11 @@ typedef struct tti_runtime {
     tti_process *processes;  // [node_count]
     tti_standing *standings; // [node_count]
     tti_membership membership;
-    tti_traffic lost_traffic; // of processes that have ended
-    tti_node reading;         // the master's end of the mesh, which has no thread
-    tt_ps_client *reader;     // its client, for evaluation
-    tti_generation *newest;   // master's own pointer to the board's current
+    tti_command command;
+    tti_counts lost;        // counted by processes that have ended
+    tti_node reading;       // the master's end of the mesh, which has no thread
+    tt_ps_client *reader;   // its client, for evaluation
+    tti_generation *newest; // master's own pointer to the board's current
     // Generation of a partition's move that is under way, or 0; and how many are: they still have
     // to leave their old server, or to be restored. Taken back by servers.
     uint32_t *moving; // [partition_count]
@@ -96,8 +81,10 @@ TT_NODISCARD tt_status tti_runtime_publish(tti_runtime *rt,
 // The clock with which joining workers begin, and under BSP the round from which a new generation
 // holds: the first that nobody has begun. The gate must be closed.
 void tti_runtime_horizon(const tti_runtime *rt, uint32_t *clock, uint32_t *round);
-// BSP: closes the gate, or opens it (see may_begin_round).
-void tti_runtime_turn_gate(tti_runtime *rt);
+// BSP: closes the gate (see may_begin_round); false when the nodes do not all hear of it, because
+// all go back or have to end. It is to be opened in any case.
+int tti_runtime_close_gate(tti_runtime *rt);
+void tti_runtime_open_gate(tti_runtime *rt);
 // Frees generations that no node uses any more.
 void tti_runtime_collect(tti_runtime *rt);
 void tti_runtime_wake_all(tti_runtime *rt);
@@ -116,10 +103,12 @@ void tti_runtime_abandon(tti_runtime *rt);
 // no partition is on its way.
 int tti_runtime_settled(const tti_runtime *rt);
 // Adds what its nodes counted.
-void tti_runtime_traffic(const tti_runtime *rt, tti_traffic *sum);
+void tti_runtime_traffic(const tti_runtime *rt, tti_counts *sum);
 // Iterations applied so far: pushes, merged ones counted as many; under BSP rounds.
 uint64_t tti_runtime_iterations(const tti_runtime *rt);
 uint32_t tti_runtime_workers(const tti_runtime *rt);
+// Till when all that was measured is here, by the runtime's clock.
+uint64_t tti_runtime_measured_ns(const tti_runtime *rt);
 void tti_runtime_bytes(const tti_runtime *rt, uint64_t *carried, uint64_t *drained);
 // The whole model as it would be saved, [table rows][width]. Training goes on meanwhile unless
 // paused.
@@ -147,15 +136,19 @@ TT_NODISCARD tt_status tti_runtime_load(tti_runtime *rt, const tti_restore *rest
 TT_NODISCARD tt_status tti_runtime_open_saved(
     tti_runtime *rt, const uint8_t *bytes, uint64_t count, tt_ps_state **out, tt_error *err);
 
-// runtime.c, for processes that begin and end while the job runs
-TT_NODISCARD tt_status tti_process_open(tti_process *process, tt_error *err);
-void tti_process_close(tti_process *process);
+// runtime.c
+// Waits until something may be worth a look; seen: of the board's bell before the last look.
+void tti_runtime_wait(tti_runtime *rt, uint32_t seen, uint64_t timeout_ns);
+// What node n has counted goes to what was counted before: its process is gone.
+void tti_runtime_lose_counts(tti_runtime *rt, uint32_t n);
 
 // membership.c [master]
 TT_NODISCARD tt_status tti_membership_open(tti_runtime *rt, tt_error *err);
 // Lets heartbeats in, declares who is dead, publishes deaths and returns. From every wait of the
 // master.
 void tti_membership_watch(tti_runtime *rt);
+// Heard from lately, as far as is known.
+int tti_membership_hears(const tti_runtime *rt, uint32_t n);
 // How long the master may wait before it watches again, at most most_ns.
 uint64_t tti_membership_wait_ns(const tti_runtime *rt, uint64_t most_ns);
 TT_NODISCARD tt_status tti_membership_start(tti_runtime *rt, tt_error *err);

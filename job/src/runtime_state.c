@@ -15,18 +15,18 @@ is_bsp(const tti_runtime *rt)
 
 // Nobody begins a round while the gate is closed: the first that nobody has begun is where all
 // stop.
-static void
+static int
 hold_at_next_round(tti_runtime *rt)
 {
-    uint32_t round = 0;
-    tti_runtime_turn_gate(rt);
-    for (uint32_t n = 0; n < rt->node_count; n++)
-        if (tt_load_relaxed(&rt->standings[n].working_seen))
-            round = TT_MAX(round, tt_load_seq(&rt->standings[n].round_begun) + 1);
+    uint32_t clock, round;
+    int closed = tti_runtime_close_gate(rt);
+    tti_runtime_horizon(rt, &clock, &round);
     // Nobody comes to a round beyond the last.
     round = TT_MIN(round, tt_load_relaxed(&rt->board.round_limit));
-    tt_store_release(&rt->board.hold_round, round); // acquired in must_rest
-    tti_runtime_turn_gate(rt);
+    if (closed)
+        tt_store_release(&rt->board.hold_round, round); // acquired in must_rest
+    tti_runtime_open_gate(rt);
+    return closed;
 }
 
 // Somebody may have died on the way to rest, and partitions be on their way since: they arrive
@@ -40,7 +40,7 @@ await_partitions(tti_runtime *rt)
         if (rt->membership.must_go_back || rt->membership.must_fail ||
             tt_clock_now(&rt->clock) > deadline)
             return 0;
-        (void)tt_event_wait(&rt->board.bell, seen, 0, 1000000);
+        tti_runtime_wait(rt, seen, 1000000);
         tti_membership_watch(rt);
     }
     return 1;
@@ -53,7 +53,8 @@ tti_runtime_hold(tti_runtime *rt)
         if (!tti_runtime_pause(rt))
             return 0;
     } else {
-        hold_at_next_round(rt);
+        if (!hold_at_next_round(rt))
+            return 0;
         tti_runtime_call_to_rest(rt);
     }
     if (tti_runtime_await_rest(rt) && await_partitions(rt))
@@ -83,23 +84,31 @@ is_gone(const tti_runtime *rt, uint32_t n)
 // that one worker goes on in its order. Under BSP batches are prepared again from the round's
 // number.
 static void
+save_prepared(const tti_node *node, tt_archive *out)
+{
+    for (uint32_t i = node->batch_count; i-- > 0;) {
+        uint32_t slot = (node->batch_head + i) % TTI_BATCHES_MAX;
+        tt_archive_field(out, tti_worker_rows(node, slot),
+                         tt_batch_rows(node->batches[slot]) * sizeof(uint32_t));
+    }
+}
+
+static void
 save_untrained(tti_runtime *rt, tt_archive *out)
 {
     tti_work *work = &rt->work;
     pthread_mutex_lock(&work->lock);
     uint64_t count = work->orphan_count;
-    for (uint32_t n = 0; n < rt->node_count; n++)
-        count += is_bsp(rt) || is_gone(rt, n) ? 0 : tti_worker_untrained(&rt->processes[n].node);
+    for (uint32_t n = 0; !rt->command.on && !is_bsp(rt) && n < rt->node_count; n++)
+        count += tti_worker_untrained(&rt->processes[n].node);
+    if (rt->command.on)
+        count += tti_command_untrained_count(rt);
     TT_ARCHIVE(out, count);
     tt_archive_field(out, work->orphans, work->orphan_count * sizeof *work->orphans);
-    for (uint32_t n = 0; n < rt->node_count && !is_bsp(rt); n++) {
-        const tti_node *node = &rt->processes[n].node;
-        for (uint32_t i = is_gone(rt, n) ? 0 : node->batch_count; i-- > 0;) {
-            uint32_t slot = (node->batch_head + i) % TTI_BATCHES_MAX;
-            tt_archive_field(out, tti_worker_rows(node, slot),
-                             tt_batch_rows(node->batches[slot]) * sizeof(uint32_t));
-        }
-    }
+    for (uint32_t n = 0; !rt->command.on && !is_bsp(rt) && n < rt->node_count; n++)
+        save_prepared(&rt->processes[n].node, out);
+    if (rt->command.on)
+        tti_command_save_untrained(rt, out);
     pthread_mutex_unlock(&work->lock);
 }
 
@@ -192,7 +201,11 @@ static void
 begin_at_round(tti_runtime *rt, uint32_t round)
 {
     rt->newest->view->effective_round = round;
+    for (uint32_t n = 0; rt->command.on && n < rt->node_count; n++)
+        if (rt->processes[n].newest != NULL)
+            rt->processes[n].newest->view->effective_round = round;
     tti_work_begin_at_round(&rt->work, round);
+    tti_work_begin_at_round(&rt->seen, round);
 }
 
 static tt_status
@@ -204,7 +217,8 @@ load_table(tti_runtime *rt, tt_archive *in, tt_error *err)
     if (rt->store != NULL)
         status = tt_ps_store_load(rt->store, state);
     for (uint32_t n = 0; rt->store == NULL && status == TT_OK && n < rt->node_count; n++)
-        status = tt_ps_server_load(rt->processes[n].node.server, state);
+        if (rt->processes[n].node.server != NULL)
+            status = tt_ps_server_load(rt->processes[n].node.server, state);
     if (is_bsp(rt)) // where all workers begin
         begin_at_round(rt, tt_ps_state_round(state));
     tt_ps_state_close(state);
@@ -250,6 +264,7 @@ tti_runtime_load(tti_runtime *rt, const tti_restore *restore, tt_error *err)
     if (in.status != TT_OK || tt_ledger_load(rt->work.ledger, &in) != TT_OK)
         return damaged(err);
     rt->work.applied = is_bsp(rt) ? iterations * (uint64_t)rt->job->spec.slices : iterations;
+    rt->seen.applied = rt->work.applied;
     rt->elapsed_ns = (uint64_t)(restore->elapsed_s * 1e9);
     TT_TRY(load_untrained(rt, &in, err));
     uint64_t middle = tt_clock_now(&rt->clock);

@@ -137,6 +137,18 @@ tti_simulated_enter(const tti_node *node)
         tt_sim_settle_on(node->board->job->sim, tti_simulated_host(node->board->job, node->index));
 }
 
+// All simulated nodes take turns, and none ends within tt_batch_fill.
+void
+tti_simulated_share(tti_process *process)
+{
+    const tti_runtime *rt = process->rt;
+    process->node.beside = NULL;
+    process->node.watch = &process->rt->watch;
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        if (rt->processes[n].node.batches[0] != NULL)
+            process->node.beside = rt->processes[n].node.batches[0];
+}
+
 // ---- messages ----------------------------------------------------------------------------------
 
 // What is done with the parameters in a message, by its sender and by its receiver.
@@ -273,14 +285,19 @@ tti_simulated_prepare(const tti_node *node, const tt_batch *batch)
 }
 
 void
-tti_simulated_applied(const tti_node *node, uint64_t before, uint32_t count)
+tti_simulated_applied(const tti_node *node, uint32_t slot)
 {
     const tti_watch *watch = node->watch;
     const tt_job *job = node->board->job;
     if (watch == NULL || watch->every == 0)
         return;
-    uint64_t unit = job->table.consistency == TT_PS_BSP ? (uint64_t)job->spec.slices : 1;
-    uint64_t from = before / unit, to = (before + count) / unit;
+    int bsp = job->table.consistency == TT_PS_BSP;
+    uint32_t rows = tt_batch_rows(node->batches[slot]), micro = node->batch_micro[slot];
+    uint64_t before = bsp ? tti_work_count_slice(watch->seen, node->batch_slice[slot],
+                                                 node->batch_round[slot], rows)
+                          : tti_work_count(watch->seen, micro, rows);
+    uint64_t unit = bsp ? (uint64_t)job->spec.slices : 1;
+    uint64_t from = before / unit, to = watch->seen->applied / unit;
     if (from / watch->every != to / watch->every)
         watch->look(watch->self, to);
 }

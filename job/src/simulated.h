@@ -5,6 +5,7 @@
 
 #include "node.h"
 
+struct tti_process;
 struct tti_runtime;
 
 // Runs body(argument), which trains the job, on virtual time, and says what that took. errors
@@ -28,17 +29,19 @@ typedef struct tti_watch {
     uint64_t every; // 0: nobody looks
     void (*look)(void *self, uint64_t iterations);
     void *self;
+    tti_work *seen; // counted by who sees everything at once
 } tti_watch;
 
+// Its node, about to be opened, uses memory of another one that is never busy at the same time.
+void tti_simulated_share(struct tti_process *process);
 // The calling fiber is this node's from now on. [node]
 void tti_simulated_enter(const tti_node *node);
 // The node has adopted a generation. [node]
 void tti_simulated_adopted(const tti_node *node);
 // The gradient of this task was computed. [node]
 void tti_simulated_gradient(tti_node *node, const tti_compute_task *task);
-// Its push, which took the job from `before` iterations (BSP: slices) to `count` more, is applied
-// and measured. [node]
-void tti_simulated_applied(const tti_node *node, uint64_t before, uint32_t count);
+// The push of the batch in `slot` is applied and measured. [node]
+void tti_simulated_applied(const tti_node *node, uint32_t slot);
 // A batch was prepared. [node]
 void tti_simulated_prepare(const tti_node *node, const tt_batch *batch);
 

@@ -239,6 +239,7 @@ begin(tti_training *tr)
         tti_record_failed(tr, &err);
     uint32_t generation = tr->rt->newest->view->generation;
     tr->next_commit_s = tr->resumed_s + 1;
+    tr->tuner_s = tr->resumed_s;
     if (tr->tuner_resumed)
         record_known_settings(tr);
     tti_training_record_setting(tr, tr->setting_id, &tr->setting);
@@ -300,8 +301,7 @@ tti_training_run(tti_training *tr, tt_error *err)
         uint32_t seen = tt_event_read(&tr->rt->board.bell);
         status = turn(tr, err);
         if (status == TT_OK && !tr->finished)
-            (void)tt_event_wait(&tr->rt->board.bell, seen, 0,
-                                tti_membership_wait_ns(tr->rt, TURN_NS));
+            tti_runtime_wait(tr->rt, seen, tti_membership_wait_ns(tr->rt, TURN_NS));
     }
     if (tr->rt == NULL)
         return status; // a restart failed

@@ -40,6 +40,7 @@ typedef struct tti_training {
     tti_runtime *rt;
     tt_estimator *estimator;
     tt_tuner *tuner;               // NULL when a script rules
+    double tuner_s;                // the tuner's time, on the job's clock
     tt_store *store;               // NULL: nothing is recorded
     const tt_job_result *identity; // run id and directory, for the run's row; set with the store
     tt_knob_set *checker;
@@ -77,7 +78,7 @@ typedef struct tti_training {
     uint32_t cost_from, cost_to, reconfigurations;
     tt_reconfig_method method; // of the next one
     tt_reconfig_costs costs;
-    tti_traffic traffic; // of runtimes that were closed
+    tti_counts traffic; // of runtimes that were closed
     double reconfigure_s;
     uint64_t partitions_moved;
 
@@ -182,7 +183,9 @@ void tti_training_leave_members(tti_training *tr);
 // Deaths and returns. errors TT_PEER too few nodes are left; those of going back
 TT_NODISCARD tt_status tti_training_follow_members(tti_training *tr, tt_error *err);
 // training_switch.c
-// move: partitions that change server besides.
+enum { TTI_SWITCH_LATER = 2 };
+// move: partitions that change server besides. *refused: 0; 1, err says why; TTI_SWITCH_LATER,
+// nodes have died just now.
 tt_status tti_training_switch(tti_training *tr,
                               const tt_setting *to,
                               uint32_t to_id,

@@ -18,7 +18,7 @@ writer_main(void *self)
     if (c->status == TT_OK)
         tti_checkpoint_prune(c->directory, c->keep);
     tt_store_release(&c->written, 1); // acquired in tti_training_checkpoint
-    tt_event_signal(c->bell);
+    tti_board_ring(c->board);
     return NULL;
 }
 
@@ -41,7 +41,7 @@ tti_training_enable_checkpoints(tti_training *tr, tt_error *err)
     c->data_print = tti_data_print(tr->job->train);
     c->enabled = tr->job->spec.checkpoint_keep > 0;
     c->keep = (uint32_t)tr->job->spec.checkpoint_keep;
-    c->bell = &tr->rt->board.bell;
+    c->board = &tr->rt->board;
     double every = tr->job->spec.checkpoint_every;
     c->next_s = every > 0 ? tti_training_now(tr) + every : INFINITY;
     (void)snprintf(c->directory, sizeof c->directory, "%.500s/checkpoints", tr->identity->run_dir);
@@ -202,7 +202,7 @@ settle(tti_training *tr)
         tti_membership_watch(tr->rt);
         tti_training_follow_transition(tr);
         if (is_moving(tr))
-            (void)tt_event_wait(&tr->rt->board.bell, seen, 0, SETTLE_NS);
+            tti_runtime_wait(tr->rt, seen, SETTLE_NS);
     }
     return !is_moving(tr);
 }
@@ -253,7 +253,7 @@ void
 tti_training_restarted(tti_training *tr)
 {
     tti_checkpointing *c = &tr->checkpoint;
-    c->bell = &tr->rt->board.bell;
+    c->board = &tr->rt->board;
     c->next_s = tr->job->spec.checkpoint_every > 0
                     ? tti_training_now(tr) + tr->job->spec.checkpoint_every
                     : INFINITY;

@@ -21,7 +21,7 @@ typedef struct tti_checkpointing {
     int written; // release by the writer, acquire by the master
     tt_status status;
     tt_error err;
-    tt_event *bell;
+    struct tti_board *board;
     int failed; // the last one: said once
     uint32_t count;
     double longest_rest_s; // of the workers, for a copy

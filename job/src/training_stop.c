@@ -189,7 +189,7 @@ everyone_finished(const tti_training *tr)
     for (uint32_t n = 0; n < rt->node_count; n++)
         if (rt->newest->view->is_worker[n] &&
             (!tt_load_relaxed(&rt->standings[n].working_seen) ||
-             !tt_load_acquire(&rt->standings[n].finished))) // tti_node_main
+             !tt_load_acquire(&rt->standings[n].finished))) // by the node
             return 0;
     return everything_trained(tr);
 }

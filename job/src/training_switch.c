@@ -100,13 +100,18 @@ tti_training_switch(tti_training *tr,
         report_cost(tr, tti_training_iteration_s(tr));
     if (tr->method == TT_RECONFIG_CHECKPOINT)
         return restart(tr, to, to_id, move, refused, err);
-    tti_runtime_turn_gate(tr->rt);
+    // Somebody may die while all are told.
+    if (!tti_runtime_close_gate(tr->rt) || !tti_runtime_settled(tr->rt)) {
+        tti_runtime_open_gate(tr->rt);
+        *refused = TTI_SWITCH_LATER;
+        return TT_OK;
+    }
     tt_status status = plan_switch(tr, to, move, &plan, err);
     if (status == TT_OK)
         status = publish(tr, &plan, to_id, err);
     else if (status == TT_INVALID)
         *refused = 1;
-    tti_runtime_turn_gate(tr->rt);
+    tti_runtime_open_gate(tr->rt);
     return *refused ? TT_OK : status;
 }
 
@@ -240,9 +245,11 @@ tti_training_follow_script(tti_training *tr, tt_error *err)
     if (tti_runtime_iterations(tr->rt) < step->iteration)
         return TT_OK;
     int refused;
-    tr->next_script++;
     tr->method = step->method;
-    TT_TRY(tti_training_switch(tr, &step->setting, tr->next_script, step->move, &refused, err));
+    TT_TRY(tti_training_switch(tr, &step->setting, tr->next_script + 1, step->move, &refused, err));
+    if (refused == TTI_SWITCH_LATER)
+        return TT_OK;
+    tr->next_script++;
     if (refused) {
         tti_training_event(tr, "warning", "step %u of the script is refused: %s", tr->next_script,
                            err->what);

@@ -171,6 +171,18 @@ tti_training_open_tuner(tti_training *tr, tt_error *err)
     return tt_tuner_open(&tr->job->space, tr->estimator, &options, &callbacks, &tr->tuner, err);
 }
 
+// Where measurements take a while to come, the tuner lives in the past: what is not there yet has
+// not taken longer. Never before the last switch, and never back.
+static double
+tuner_now(tti_training *tr)
+{
+    const tti_runtime *rt = tr->rt;
+    uint64_t measured_ns = tti_runtime_measured_ns(rt), begin_ns = rt->start_ns + tr->paused_ns;
+    if (measured_ns > begin_ns)
+        tr->tuner_s = fmax(tr->tuner_s, (double)(measured_ns - begin_ns) * 1e-9);
+    return tr->tuner_s;
+}
+
 tt_status
 tti_training_step_tuner(tti_training *tr, tt_error *err)
 {
@@ -183,7 +195,7 @@ tti_training_step_tuner(tti_training *tr, tt_error *err)
                        tt_load_acquire(
                            &rt->standings[n].adopted_generation)); // released in tti_node_adopt
     int moving = tr->transition.active || !tti_runtime_settled(rt);
-    tt_tuner_view view = {.now_s = tti_training_now(tr),
+    tt_tuner_view view = {.now_s = tuner_now(tr),
                           .generation = adopted,
                           .in_transition = moving,
                           .iterations = tr->iterations};
@@ -193,14 +205,16 @@ tti_training_step_tuner(tti_training *tr, tt_error *err)
         return TT_OK;
     int refused;
     TT_TRY(tti_training_switch(tr, &action.setting, action.setting_id, 0, &refused, err));
+    if (refused == TTI_SWITCH_LATER)
+        return TT_OK; // it is proposed again
     if (refused) {
         tt_tuner_refused(tr->tuner, tti_training_now(tr), err->what);
         tti_training_event(tr, "warning", "setting %u is refused: %s", action.setting_id,
                            err->what);
     } else {
         // A restart has put another runtime in the place of rt.
-        tt_tuner_applied(tr->tuner, tr->rt->newest->view->generation, tti_training_now(tr),
-                         tr->iterations);
+        tr->tuner_s = tti_training_now(tr);
+        tt_tuner_applied(tr->tuner, tr->rt->newest->view->generation, tr->tuner_s, tr->iterations);
     }
     return TT_OK;
 }

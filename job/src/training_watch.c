@@ -58,7 +58,7 @@ look_at(tti_training *tr, uint64_t iterations)
     int held = holds(&tr->job->spec, &metrics);
     if (held && w->holding) {
         w->reached = 1;
-        tt_event_signal(&tr->rt->board.bell);
+        tti_board_ring(&tr->rt->board);
     } else if (held) {
         memcpy(w->held_model, w->model, tti_training_model_floats(tr) * sizeof *w->model);
         w->held = metrics;
@@ -79,7 +79,7 @@ look(void *self, uint64_t iterations)
         return;
     w->status = look_at(tr, iterations);
     if (w->status != TT_OK)
-        tt_event_signal(&tr->rt->board.bell);
+        tti_board_ring(&tr->rt->board);
 }
 
 static void
@@ -128,8 +128,10 @@ tti_training_join_watch(tti_training *tr)
 {
     tti_lookout *w = &tr->lookout;
     if (w->on)
-        tr->rt->watch = (tti_watch){
-            .every = (uint64_t)tr->job->spec.simulation.evaluate_pushes, .look = look, .self = tr};
+        tr->rt->watch = (tti_watch){.seen = &tr->rt->seen,
+                                    .every = (uint64_t)tr->job->spec.simulation.evaluate_pushes,
+                                    .look = look,
+                                    .self = tr};
     w->holding = 0; // it may have gone back to a checkpoint
 }
 

@@ -91,17 +91,16 @@ tti_work_count(tti_work *work, uint32_t merged, uint32_t examples)
 }
 
 int
-tti_work_was_counted(const tti_work *work, uint32_t slice, uint32_t round)
+tti_slice_has(const tti_slice_count *count, uint32_t round)
 {
-    const tti_slice_count *count = &work->slice_counts[slice];
     if (round >= count->next)
         return 0;
     uint32_t age = count->next - 1 - round;
     return age >= 64 || (count->counted >> age & 1) != 0;
 }
 
-static void
-mark(tti_slice_count *count, uint32_t round)
+void
+tti_slice_mark(tti_slice_count *count, uint32_t round)
 {
     if (round >= count->next) {
         uint32_t ahead = round + 1 - count->next;
@@ -112,13 +111,11 @@ mark(tti_slice_count *count, uint32_t round)
 }
 
 uint64_t
-tti_work_count_slice(tti_work *work, uint32_t slice, uint32_t round, uint32_t examples, int *counts)
+tti_work_count_slice(tti_work *work, uint32_t slice, uint32_t round, uint32_t examples)
 {
-    *counts = !work->may_repeat || !tti_work_was_counted(work, slice, round);
-    if (!*counts)
+    if (tti_slice_has(&work->slice_counts[slice], round))
         return tt_load_relaxed(&work->applied);
-    if (work->may_repeat)
-        mark(&work->slice_counts[slice], round);
+    tti_slice_mark(&work->slice_counts[slice], round);
     return tti_work_count(work, 1, examples);
 }
 

@@ -17,14 +17,15 @@ typedef struct tti_slice_count {
     uint64_t counted;
 } tti_slice_count;
 
+int tti_slice_has(const tti_slice_count *count, uint32_t round);
+void tti_slice_mark(tti_slice_count *count, uint32_t round);
+
 typedef struct tti_work {
     tt_ledger *ledger;
     uint64_t example_limit;    // ASP, SSP: workers end when so many were taken; relaxed
     uint64_t applied;          // iterations, BSP: slices, applied so far; relaxed add
     uint64_t examples_trained; // relaxed add
-    // BSP: which rounds of a slice are among `applied`, where anything may be done again
-    // [nodes and master, in turns]
-    int may_repeat;
+    // BSP: which rounds of a slice are among `applied`, where anything may be done again [master]
     tti_slice_count slice_counts[TT_PS_SLICES_MAX];
     // rows that were taken by nodes which then became servers, or died, to be trained by others
     pthread_mutex_t lock;
@@ -46,13 +47,9 @@ uint32_t tti_work_take(tti_work *work, uint32_t node, uint32_t count, uint32_t *
 void tti_work_return(tti_work *work, const uint32_t *rows, size_t count);
 // An iteration of so many merged ones was applied; returns how many were before.
 uint64_t tti_work_count(tti_work *work, uint32_t merged, uint32_t examples);
-// BSP: whether this slice of this round is among `applied`.
-int tti_work_was_counted(const tti_work *work, uint32_t slice, uint32_t round);
 // BSP: counts a slice of a round of so many examples, unless it was counted before: by a worker
-// that died since, or by the same before it went back. Returns `applied` before, and in *counts
-// whether it counts.
-uint64_t tti_work_count_slice(
-    tti_work *work, uint32_t slice, uint32_t round, uint32_t examples, int *counts);
+// that died since, or by the same before it went back. Returns how many were before. [master]
+uint64_t tti_work_count_slice(tti_work *work, uint32_t slice, uint32_t round, uint32_t examples);
 // All slices stand before this round.
 void tti_work_begin_at_round(tti_work *work, uint32_t round);
 

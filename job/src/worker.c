@@ -20,8 +20,8 @@ aggregation_max(const tt_job *job)
     return TT_MIN((uint32_t)job->space.knob[knob].max, (uint32_t)TTI_AGGREGATION_MAX);
 }
 
-static uint32_t
-rows_max(const tt_job *job)
+uint32_t
+tti_worker_rows_max(const tt_job *job)
 {
     if (job->table.consistency == TT_PS_BSP)
         return tti_job_slice_rows(job, 0);
@@ -31,7 +31,7 @@ rows_max(const tt_job *job)
 uint32_t *
 tti_worker_rows(const tti_node *node, uint32_t slot)
 {
-    return node->rows + (size_t)slot * rows_max(node->board->job);
+    return node->rows + (size_t)slot * tti_worker_rows_max(node->board->job);
 }
 
 uint64_t
@@ -55,6 +55,20 @@ next_owned_slice(const tti_node *node, uint32_t from)
     return -1;
 }
 
+// From the job's work, or of what the master has leased to this node.
+static uint32_t
+take_rows(tti_node *node, uint32_t wanted, uint32_t *rows)
+{
+    tti_lease *lease = node->board->lease;
+    if (lease == NULL)
+        return tti_work_take(node->board->work, node->index, wanted, rows);
+    tt_store_relaxed(&lease->ahead, node->now.prefetch + 2);
+    uint32_t taken = tti_lease_take(lease, wanted, rows, &node->rows_to_come);
+    if (tti_lease_is_low(lease))
+        tti_board_ring(node->board); // the agent asks for more
+    return taken;
+}
+
 static uint32_t
 choose_rows(tti_node *node, uint32_t slot, uint32_t *rows)
 {
@@ -65,7 +79,7 @@ choose_rows(tti_node *node, uint32_t slot, uint32_t *rows)
     if (!is_bsp(node)) {
         uint32_t wanted = (uint32_t)job->spec.batch_size * node->now.aggregation;
         node->batch_micro[slot] = node->now.aggregation;
-        return tti_work_take(board->work, node->index, wanted, rows);
+        return take_rows(node, wanted, rows);
     }
     int slice = next_owned_slice(node, node->slice);
     if (slice < 0) {
@@ -248,11 +262,33 @@ compute(tti_node *node, uint32_t slot, tti_compute_task *task)
         node->now.ops->scale(weight, node->gradient, task->floats);
 }
 
+// Counts it, where that is done here; returns how many were before.
 static uint64_t
-count_slice(const tti_node *node, uint32_t slot, int *counts)
+count_iterations(const tti_node *node, uint32_t micro, uint32_t rows)
 {
-    return tti_work_count_slice(node->board->work, node->batch_slice[slot], node->batch_round[slot],
-                                tt_batch_rows(node->batches[slot]), counts);
+    tti_work *work = node->board->work;
+    return work != NULL ? tti_work_count(work, micro, rows) : 0;
+}
+
+static void
+put_records(tti_node *node,
+            uint32_t slot,
+            const tti_compute_task *task,
+            uint64_t sequence,
+            tti_record record)
+{
+    uint32_t micro = task->micro_count, rows = tt_batch_rows(node->batches[slot]);
+    uint64_t done_ns = record.done_ns;
+    for (uint32_t piece = 0; piece < micro; piece++) {
+        uint32_t begin = piece * task->micro_rows, end = TT_MIN(begin + task->micro_rows, rows);
+        if (end <= begin)
+            continue;
+        record.sequence = is_bsp(node) ? node->batch_round[slot] : sequence + piece;
+        record.done_ns = done_ns - record.cycle_ns * (micro - 1 - piece);
+        record.examples = end - begin;
+        record.loss = (float)(task->losses[piece] / (double)(end - begin));
+        tti_records_put(&node->standing->records, &record);
+    }
 }
 
 static void
@@ -261,29 +297,21 @@ measure(tti_node *node, uint32_t slot, const tti_compute_task *task, uint64_t ap
     tti_board *board = node->board;
     uint32_t micro = task->micro_count, rows = tt_batch_rows(node->batches[slot]);
     uint64_t now = tt_clock_now(&board->clock);
-    uint64_t done = now - (uint64_t)tt_load_relaxed(&node->ahead_ns); // on the master's clock
+    int64_t ahead_ns = tt_load_relaxed(&node->ahead_ns);
     uint64_t cycle = now - node->boundary_ns - TT_MIN(node->paused_ns, now - node->boundary_ns);
     node->boundary_ns = now;
     node->paused_ns = 0;
-    int counts = 1;
-    uint64_t sequence =
-        is_bsp(node) ? count_slice(node, slot, &counts) : tti_work_count(board->work, micro, rows);
-    for (uint32_t piece = 0; piece < micro; piece++) {
-        uint32_t begin = piece * task->micro_rows, end = TT_MIN(begin + task->micro_rows, rows);
-        if (end <= begin)
-            continue;
-        tti_record record = {.sequence = is_bsp(node) ? node->batch_round[slot] : sequence + piece,
-                             .generation = node->adopted->view->generation,
-                             .done_ns = done - cycle * (micro - 1 - piece) / micro,
+    uint64_t sequence = count_iterations(node, micro, rows);
+    put_records(node, slot, task, sequence,
+                (tti_record){.generation = node->adopted->view->generation,
+                             .done_ns = now - (uint64_t)ahead_ns, // on the master's clock
+                             .pulled_ns = node->pulled_ns - (uint64_t)ahead_ns,
                              .cycle_ns = cycle / micro,
                              .worker = node->index,
-                             .examples = end - begin,
-                             .loss = (float)(task->losses[piece] / (double)(end - begin)),
-                             .staleness = (float)(sequence - applied_at_pull)};
-        tti_records_put(&node->standing->records, &record);
-    }
+                             .slice = is_bsp(node) ? node->batch_slice[slot] : 0,
+                             .staleness = (float)(sequence - applied_at_pull)});
     tt_store_relaxed(&node->standing->iterations, node->standing->iterations + micro);
-    tti_simulated_applied(node, sequence, counts ? micro : 0);
+    tti_simulated_applied(node, slot);
     if (node->client == NULL)
         return;
     uint64_t waited = tt_ps_client_take_longest_wait(node->client);
@@ -341,23 +369,35 @@ drop_batch(tti_node *node)
     node->batch_count--;
 }
 
+// It counts once, whoever says so.
+static void
+put_unmeasured(tti_node *node, uint32_t slot)
+{
+    tti_record record = {.sequence = node->batch_round[slot],
+                         .generation = node->adopted->view->generation,
+                         .worker = node->index,
+                         .slice = node->batch_slice[slot],
+                         .examples = tt_batch_rows(node->batches[slot]),
+                         .loss = NAN};
+    tti_records_put(&node->standing->records, &record);
+}
+
 // BSP, after the death of a worker: whether the slice that comes next is in already, everywhere.
 // What it is worth was not measured then, or was lost with who measured it.
 static int
 is_in_already(tti_node *node, uint32_t slot)
 {
     tti_board *board = node->board;
-    if (tti_work_was_counted(board->work, node->batch_slice[slot], node->batch_round[slot])) {
-        drop_batch(node); // acknowledged by all to who measured it
+    if (tti_slice_has(&node->acknowledged[node->batch_slice[slot]], node->batch_round[slot])) {
+        drop_batch(node);
         return 1;
     }
     tt_ps_client_time(node->client, tt_clock_now(&board->clock));
     tt_ps_client_probe(node->client, node->batch_round[slot], node->batch_slice[slot]);
     if (!await(node, 0) || !tt_ps_client_had(node->client))
         return 0;
-    int counts;
-    uint64_t applied = count_slice(node, slot, &counts);
-    tti_simulated_applied(node, applied, (uint32_t)counts);
+    put_unmeasured(node, slot);
+    tti_simulated_applied(node, slot);
     drop_batch(node);
     return 1;
 }
@@ -367,7 +407,7 @@ static void
 give_up_round(const tti_node *node)
 {
     tt_store_release(&node->standing->round_lost, 1); // acquired in tti_membership_watch
-    tt_event_signal(&node->board->bell);
+    tti_board_ring(node->board);
 }
 
 int
@@ -378,15 +418,27 @@ tti_worker_iterate(tti_node *node)
         announce_clock(node);
         return 1; // to the boundary: somebody may have died meanwhile
     }
+    // Who counts them does not hear of this process: it waits.
+    if (board->lease != NULL && tti_records_room(&node->standing->records) < TTI_AGGREGATION_MAX) {
+        tti_node_serve(node, 5000000);
+        return 1;
+    }
     uint64_t *found =
         node->batch_count > 0 ? &node->standing->batches_ready : &node->standing->batches_waited;
     if (node->batch_count == 0 && !prepare(node)) {
+        if (node->rows_to_come) {
+            tti_node_serve(node, 5000000);
+            return 1;
+        }
         end_clock(node);
         return 0;
     }
     uint32_t slot = node->batch_head, micro = node->batch_micro[slot];
-    if (is_bsp(node) && !may_begin_round(node, node->batch_round[slot]))
+    if (is_bsp(node) && !may_begin_round(node, node->batch_round[slot])) {
+        if (board->control != NULL) // till all have heard of it, the gate stays closed
+            tti_node_serve(node, 1000000);
         return 1; // back to the boundary: there may be a new generation
+    }
     if (is_bsp(node) && node->batch_round[slot] < node->redo_until && is_in_already(node, slot))
         return 1;
     tt_store_relaxed(found, *found + 1);
@@ -396,6 +448,7 @@ tti_worker_iterate(tti_node *node)
         need = node->batch_round[slot];
     else if (board->job->table.consistency == TT_PS_SSP)
         need = node->clock > node->now.staleness ? node->clock - node->now.staleness : 0;
+    node->pulled_ns = tt_clock_now(&board->clock);
     if (!pull(node, keys, need))
         return 1; // stopping: the batch stays prepared
     if (board->store == NULL && tt_ps_client_is_late(node->client)) {
@@ -405,7 +458,7 @@ tti_worker_iterate(tti_node *node)
     tti_node_rest(node);
     if (tt_load_acquire(&board->discard)) // released in tti_runtime_abandon
         return 1;
-    uint64_t applied = tt_load_relaxed(&board->work->applied);
+    uint64_t applied = board->work != NULL ? tt_load_relaxed(&board->work->applied) : 0;
     tti_compute_task task;
     compute(node, slot, &task);
     node->clock += micro;
@@ -413,6 +466,8 @@ tti_worker_iterate(tti_node *node)
                               : push(node, keys, node->clock, micro);
     if (!pushed)
         return 1; // given up, with all that this process has
+    if (is_bsp(node))
+        tti_slice_mark(&node->acknowledged[node->batch_slice[slot]], node->batch_round[slot]);
     drop_batch(node);
     tt_store_relaxed(&node->standing->clock_seen, node->clock);
     measure(node, slot, &task, applied);
@@ -438,19 +493,17 @@ static void
 leave_to_others(const tti_node *node)
 {
     tti_board *board = node->board;
+    if (board->lease != NULL) { // the master knows them
+        tti_lease_give_back(board->lease);
+        tti_board_ring(node->board);
+        return;
+    }
     for (uint32_t i = 0; i < node->batch_count; i++) {
         uint32_t slot = (node->batch_head + i) % TTI_BATCHES_MAX;
         tti_work_return(board->work, tti_worker_rows(node, slot),
                         tt_batch_rows(node->batches[slot]));
     }
     tt_ledger_release(board->work->ledger, node->index);
-}
-
-void
-tti_worker_bury(const tti_node *node)
-{
-    if (!is_bsp(node))
-        leave_to_others(node);
 }
 
 void
@@ -520,7 +573,7 @@ tt_status
 tti_worker_open(tti_node *node, tt_error *err)
 {
     const tt_job *job = node->board->job;
-    uint32_t max_rows = rows_max(job), keys_max = 0;
+    uint32_t max_rows = tti_worker_rows_max(job), keys_max = 0;
     tt_status status = open_batches(node, max_rows);
     if (status == TT_OK) {
         keys_max = tt_batch_key_capacity(node->batches[0]);
@@ -528,8 +581,12 @@ tti_worker_open(tti_node *node, tt_error *err)
         node->params = tt_mem_zalloc_vector(floats, sizeof(float));
         node->gradient = tt_mem_zalloc_vector(floats, sizeof(float));
         node->rows = tt_mem_zalloc((size_t)max_rows * TTI_BATCHES_MAX, sizeof *node->rows);
-        status =
-            node->params != NULL && node->gradient != NULL && node->rows != NULL ? TT_OK : TT_NOMEM;
+        node->acknowledged =
+            tt_mem_zalloc(TT_MAX((size_t)job->spec.slices, (size_t)1), sizeof *node->acknowledged);
+        status = node->params != NULL && node->gradient != NULL && node->rows != NULL &&
+                         node->acknowledged != NULL
+                     ? TT_OK
+                     : TT_NOMEM;
         if (status == TT_OK)
             status = tti_compute_open(job->model, max_rows, floats, &node->compute);
     }
@@ -557,6 +614,8 @@ tti_worker_close(tti_node *node)
     tt_mem_free(node->params);
     tt_mem_free(node->gradient);
     tt_mem_free(node->rows);
+    tt_mem_free(node->acknowledged);
+    node->acknowledged = NULL;
     node->compute = NULL;
     node->client = NULL;
     node->cache = (tt_shard_cache){0};

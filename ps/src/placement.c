@@ -2,14 +2,18 @@
 #include "tt/ps.h"
 #include <string.h>
 
+static size_t
+array_bytes(size_t p, size_t n)
+{
+    return p * (2 * sizeof(uint32_t) + 2 * sizeof(uint16_t) + 1) + n * (3 * sizeof(uint32_t) + 2);
+}
+
 // One piece of memory: the arrays lie behind the view, the widest elements first.
 static tt_ps_view *
 alloc_view(uint32_t partition_count, uint32_t node_count)
 {
     size_t p = partition_count, n = node_count;
-    size_t bytes =
-        p * (2 * sizeof(uint32_t) + 2 * sizeof(uint16_t) + 1) + n * (3 * sizeof(uint32_t) + 2);
-    tt_ps_view *view = tt_mem_zalloc(1, sizeof *view + bytes);
+    tt_ps_view *view = tt_mem_zalloc(1, sizeof *view + array_bytes(p, n));
     if (view == NULL)
         return NULL;
     view->partition_count = partition_count;
@@ -30,23 +34,13 @@ alloc_view(uint32_t partition_count, uint32_t node_count)
 static void
 copy_view(const tt_ps_view *from, tt_ps_view *to)
 {
-    size_t p = from->partition_count, n = from->node_count;
     to->generation = from->generation;
     to->slice_count = from->slice_count;
     to->lost_at = from->lost_at;
     to->redo_from = from->redo_from;
     to->redo_until = from->redo_until;
     memcpy(to->slice_owner, from->slice_owner, sizeof to->slice_owner);
-    memcpy(to->moved_at, from->moved_at, p * sizeof *to->moved_at);
-    memcpy(to->restored_at, from->restored_at, p * sizeof *to->restored_at);
-    memcpy(to->join_clock, from->join_clock, n * sizeof *to->join_clock);
-    memcpy(to->joined_at, from->joined_at, n * sizeof *to->joined_at);
-    memcpy(to->attempt, from->attempt, n * sizeof *to->attempt);
-    memcpy(to->owner, from->owner, p * sizeof *to->owner);
-    memcpy(to->previous, from->previous, p * sizeof *to->previous);
-    memcpy(to->moved_by, from->moved_by, p);
-    memcpy(to->is_worker, from->is_worker, n);
-    memcpy(to->is_gone, from->is_gone, n);
+    memcpy(to + 1, from + 1, array_bytes(from->partition_count, from->node_count));
 }
 
 typedef struct dealing {
@@ -360,6 +354,64 @@ tt_ps_view_moves(const tt_ps_view *from, const tt_ps_view *to)
     for (uint32_t p = 0; p < from->partition_count; p++)
         moves += from->owner[p] != to->owner[p];
     return moves;
+}
+
+// ---- as bytes ---------------------------------------------------------------------------------
+
+static void
+visit(tt_ps_view *view, tt_archive *archive)
+{
+    TT_ARCHIVE(archive, view->generation);
+    TT_ARCHIVE(archive, view->slice_count);
+    TT_ARCHIVE(archive, view->effective_round);
+    TT_ARCHIVE(archive, view->lost_at);
+    TT_ARCHIVE(archive, view->redo_from);
+    TT_ARCHIVE(archive, view->redo_until);
+    TT_ARCHIVE(archive, view->slice_owner);
+    tt_archive_field(archive, view + 1, array_bytes(view->partition_count, view->node_count));
+}
+
+void
+tt_ps_view_save(const tt_ps_view *view, tt_archive *out)
+{
+    tt_ps_view header = *view;
+    TT_ARCHIVE(out, header.partition_count);
+    TT_ARCHIVE(out, header.node_count);
+    visit((tt_ps_view *)(uintptr_t)view, out); // which only reads it
+}
+
+// Whoever it names is one of its nodes.
+static int
+makes_sense(const tt_ps_view *view)
+{
+    int fine = view->slice_count <= TT_PS_SLICES_MAX;
+    for (uint32_t k = 0; fine && k < view->slice_count; k++)
+        fine = view->slice_owner[k] < view->node_count || view->slice_owner[k] == UINT16_MAX;
+    for (uint32_t p = 0; fine && p < view->partition_count; p++)
+        fine = view->owner[p] < view->node_count && view->previous[p] < view->node_count;
+    return fine;
+}
+
+tt_status
+tt_ps_view_load(tt_archive *in, tt_ps_view **out)
+{
+    uint32_t partitions = 0, nodes = 0;
+    *out = NULL;
+    TT_ARCHIVE(in, partitions);
+    TT_ARCHIVE(in, nodes);
+    if (in->status != TT_OK || nodes > TT_PS_NODES_MAX ||
+        array_bytes(partitions, nodes) > in->count)
+        return TT_CORRUPT;
+    tt_ps_view *view = alloc_view(partitions, nodes);
+    if (view == NULL)
+        return TT_NOMEM;
+    visit(view, in);
+    if (in->status != TT_OK || !makes_sense(view)) {
+        tt_ps_view_free(view);
+        return TT_CORRUPT;
+    }
+    *out = view;
+    return TT_OK;
 }
 
 void

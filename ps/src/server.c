@@ -98,6 +98,7 @@ tt_ps_server_open(const tt_ps_table *table,
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for server %u", node);
     *server = (tt_ps_server){
         .table = table, .node = node, .node_count = node_count, .outbox = outbox, .hooks = hooks};
+    server->early_end = &server->early;
     server->ops = tt_vec_best();
     server->attempt = TT_MAX(hooks.attempt, 1u);
     server->slots = tt_mem_zalloc(table->partition_count, sizeof *server->slots);
@@ -119,6 +120,7 @@ tt_ps_server_close(tt_ps_server *server)
     for (uint32_t p = 0; server->slots != NULL && p < server->table->partition_count; p++)
         if (server->slots[p].sequence != NULL || server->slots[p].clock != NULL) // holds anything
             tti_slot_clear(server, &server->slots[p]);
+    tti_release_list(&server->early);
     tt_mem_free(server->slots);
     tt_mem_free(server->attempts);
     tt_mem_free(server->rows);
@@ -200,6 +202,23 @@ tt_ps_server_start(tt_ps_server *server, const tt_ps_view *view)
     }
     tti_server_count_bytes(server);
     return TT_OK;
+}
+
+void
+tt_ps_server_join(tt_ps_server *server, const tt_ps_view *view)
+{
+    server->view = view;
+    memcpy(server->attempts, view->attempt, view->node_count * sizeof *view->attempt);
+    for (uint32_t p = 0; p < server->table->partition_count; p++) {
+        tti_slot *slot = &server->slots[p];
+        slot->moved_at = view->moved_at[p];
+        slot->restored_at = view->restored_at[p];
+        if (view->owner[p] != server->node)
+            continue;
+        server->may_move = 1;
+        tti_server_expect(server, slot, view->moved_at[p], view->previous[p]);
+    }
+    tti_server_count_bytes(server);
 }
 
 // ---- adoption ---------------------------------------------------------------------------------
@@ -297,6 +316,33 @@ adopt_slot(tt_ps_server *server, const tt_ps_view *view, uint32_t p)
     }
 }
 
+// Who sent it has heard of a generation that this server has not. What it means depends on that.
+static void
+wait_for_view(tt_ps_server *server, const tt_frame *frame, const uint8_t *payload)
+{
+    tti_held *held = server->early_count < TTI_HELD_MAX ? tti_hold(frame, payload) : NULL;
+    if (held == NULL)
+        return; // it will be asked again
+    *server->early_end = held;
+    server->early_end = &held->next;
+    server->early_count++;
+}
+
+static void
+receive_early(tt_ps_server *server)
+{
+    tti_held *waiting = server->early;
+    server->early = NULL;
+    server->early_end = &server->early;
+    server->early_count = 0;
+    while (waiting != NULL) {
+        tti_held *next = waiting->next;
+        tt_ps_server_receive(server, &waiting->frame, waiting->payload);
+        tt_mem_free(waiting);
+        waiting = next;
+    }
+}
+
 void
 tt_ps_server_adopt(tt_ps_server *server, const tt_ps_view *view)
 {
@@ -316,6 +362,8 @@ tt_ps_server_adopt(tt_ps_server *server, const tt_ps_view *view)
         tti_server_retry_held(server, slot);
     }
     tti_server_count_bytes(server);
+    if (server->early != NULL)
+        receive_early(server);
 }
 
 // ---- messages ---------------------------------------------------------------------------------
@@ -354,6 +402,10 @@ tt_ps_server_receive(tt_ps_server *server, const tt_frame *frame, const uint8_t 
         return; // not of this job; nothing of ours sends it
     if (frame->generation > server->view->generation)
         tt_ps_server_adopt(server, server->hooks.newest(server->hooks.self));
+    if (frame->generation > server->view->generation) {
+        wait_for_view(server, frame, payload);
+        return;
+    }
     if (frame->attempt < server->attempts[frame->sender])
         return; // of a process that was declared dead (rule 8)
     tti_slot *slot = &server->slots[frame->partition];

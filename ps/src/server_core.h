@@ -101,6 +101,8 @@ struct tt_ps_server {
     const tt_ps_view *view;
     tti_slot *slots; // [partition_count]; of what never was here, nothing is written
     int may_move;    // some slot may be arriving, sealed or about to leave; set with those
+    tti_held *early, **early_end; // messages of a generation that was not heard of yet
+    uint32_t early_count;
     tt_ps_server_counters counters;
     // scratch, grown to the largest message
     uint32_t *rows;

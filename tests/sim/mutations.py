@@ -20,6 +20,7 @@ import time
 MOVES, REQUESTS, ROUNDS = "ps/src/moves.c", "ps/src/requests.c", "ps/src/rounds.c"
 CLIENT, ROUTES = "ps/src/client.c", "ps/src/client_routes.c"
 SERVER, WORKER, NODE = "ps/src/server.c", "job/src/worker.c", "job/src/node.c"
+AGENT, COMMAND, MEMBERSHIP, RUNTIME = "job/src/agent.c", "job/src/command.c", "job/src/membership.c", "job/src/runtime.c"
 
 # name: what it is, [(file, text, instead)]
 BUGS = {
@@ -74,8 +75,7 @@ BUGS = {
         (NODE, "    else if (node->working)\n        tti_worker_rewind(node, view->effective_round);\n", ""),
     ]),
     "rows_forgotten": ("a worker that becomes a server forgets the rows it had taken", [
-        (WORKER, "        tti_worker_rewind(node, 0);\n    else\n        leave_to_others(node);\n",
-         "        tti_worker_rewind(node, 0);\n    else\n        tt_ledger_release(node->rt->ledger, node->index);\n"),
+        (COMMAND, "        tti_work_return(&rt->work, rows, count);\n", ""),
     ]),
     "dead_is_heard": ("what a dead process still sends counts", [
         (SERVER, "    if (frame->attempt < server->attempts[frame->sender])\n", "    if (frame->attempt > UINT32_MAX - 1)\n"),
@@ -90,13 +90,13 @@ BUGS = {
         (ROUTES, "first || route->drains || is_gone(view, view->previous[p]);", "first || route->drains;"),
     ]),
     "rows_of_the_dead": ("what a dead worker had taken and not trained is forgotten", [
-        ("job/src/membership.c", "        tti_worker_bury(&rt->processes[n].node);\n", "        ;\n"),
+        (COMMAND, "    quarantine(c, &account);\n", ""),
     ]),
     "clock_untold": ("nobody tells a restored partition his clock", [
         (NODE, "    node->clock_unknown |= node->working && died && consistency == TT_PS_SSP;\n", ""),
     ]),
     "rest_of_before": ("a worker that rests counts as resting although it has to go back first", [
-        ("job/src/membership.c", "    tti_runtime_call_to_rest(rt); // who rests may have to go back first\n", ""),
+        (MEMBERSHIP, "    tti_runtime_call_to_rest(rt); // who rests may have to go back first\n", ""),
     ]),
     "slice_twice": ("a slice that is in counts again", [
         (REQUESTS, "    if (server->table->consistency != TT_PS_BSP)\n        return 0;\n    return frame->clock < slot->round ||",
@@ -104,6 +104,31 @@ BUGS = {
     ]),
     "past_is_now": ("who does a dead worker's slice again gets the parameters of now", [
         (REQUESTS, "    tti_past_restore(past, slot->partition, rows, out.count, values);\n", ""),
+    ]),
+    "ahead_of_the_news": ("a server acts on a message of a generation that it has not heard of", [
+        (SERVER, "        wait_for_view(server, frame, payload);\n        return;\n", ""),
+    ]),
+    "gate_behind_the_news": ("an agent obeys orders of a generation that it does not know", [
+        (AGENT, "        (parts->generation == NULL && known < order->generation))\n", "        order->generation == UINT32_MAX)\n"),
+    ]),
+    "gate_unheard": ("the master chooses a round before all workers know that the gate is closed", [
+        (RUNTIME, "    while (!all_heard_the_gate(rt) &&", "    while (!all_heard_the_gate(rt) && rt->board.gate == 0 &&"),
+    ]),
+    "news_at_the_gate": ("roles are dealt out anew although somebody died while the gate was being closed", [
+        (MEMBERSHIP, "    if (tti_runtime_close_gate(rt) && tti_runtime_settled(rt))\n", "    if (tti_runtime_close_gate(rt))\n"),
+    ]),
+    "said_once": ("an agent says once what it has measured", [
+        (AGENT, "    report->record_first = all ? backlog->record_first : backlog->record_sent;\n",
+         "    report->record_first = all ? backlog->record_sent : backlog->record_sent;\n"),
+    ]),
+    "rows_sent_once": ("rows that did not arrive are not sent again", [
+        (COMMAND, "        reach->rows_sent = reach->rows_heard;\n", "        ;\n"),
+    ]),
+    "joins_at_zero": ("a process that joins begins its partitions at zero", [
+        (NODE, "    if (joins) {\n", "    if (joins && first == NULL) {\n"),
+    ]),
+    "rest_before_the_records": ("a worker is thought at rest before all it has trained is known", [
+        (COMMAND, "    standing->resting = complete ? report->resting : 0;\n", "    standing->resting = report->resting;\n"),
     ]),
     "slices_of_the_dead": ("nobody goes back for a dead worker's slices", [
         (WORKER, "    node->round = view->redo_from;\n", "    node->round = next;\n"),

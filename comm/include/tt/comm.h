@@ -27,6 +27,8 @@ typedef enum tt_frame_kind {
     TT_FRAME_COMPLETE,   // new owner -> old owner: everything is here, free yours
     TT_FRAME_HEARTBEAT,  // node -> master: this process lives (tt/cluster_members.h)
     TT_FRAME_HEARTBEAT_REPLY, // master -> node
+    TT_FRAME_ORDER,           // master -> node's agent: how things stand and what to do
+    TT_FRAME_REPORT,          // agent -> master: how the node stands and what it has done
     TT_FRAME_KIND_COUNT
 } tt_frame_kind;
 

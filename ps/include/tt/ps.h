@@ -157,6 +157,11 @@ TT_NODISCARD tt_status tt_ps_view_with(const tt_ps_view *view,
                                        tt_ps_view **out);
 // Partitions whose owner differs.
 uint32_t tt_ps_view_moves(const tt_ps_view *from, const tt_ps_view *to);
+// A view as bytes, for nodes that do not share the master's memory. Faults are in the archive's
+// status.
+void tt_ps_view_save(const tt_ps_view *view, tt_archive *out);
+// errors TT_CORRUPT these are no bytes of a view; TT_NOMEM
+TT_NODISCARD tt_status tt_ps_view_load(tt_archive *in, tt_ps_view **out);
 void tt_ps_view_free(tt_ps_view *view);
 
 // ---- server core ------------------------------------------------------------------------------
@@ -165,7 +170,8 @@ typedef struct tt_ps_server tt_ps_server;
 
 typedef struct tt_ps_hooks {
     void *self;
-    // The newest published view; asked when a message shows that there is a newer one than ours.
+    // The newest view known here; asked when a message shows that there is a newer one than the
+    // server's. If this is older still, the message waits.
     const tt_ps_view *(*newest)(void *self);
     // Partition `partition`, moved at `generation`, has left this server and its memory is free;
     // or, restored at `generation`, it is here.
@@ -195,6 +201,9 @@ TT_NODISCARD tt_status tt_ps_server_open(const tt_ps_table *table,
                                          tt_error *err);
 // The first view: partitions owned by this node begin here at zero.
 TT_NODISCARD tt_status tt_ps_server_start(tt_ps_server *server, const tt_ps_view *view);
+// The first view of a process that begins while the job goes on: what it owns there is on its way
+// from the previous owner.
+void tt_ps_server_join(tt_ps_server *server, const tt_ps_view *view);
 // A newer view: seals what leaves, awaits what comes. Older or equal ones are ignored.
 void tt_ps_server_adopt(tt_ps_server *server, const tt_ps_view *view);
 void tt_ps_server_set_ops(tt_ps_server *server, const tt_vec_ops *ops);

@@ -1,0 +1,469 @@
+// Orders out, reports in.
+#include "runtime.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+tt_status
+tti_command_open(tti_runtime *rt, tt_error *err)
+{
+    tti_command *c = &rt->command;
+    c->nodes = tt_mem_zalloc(rt->node_count, sizeof *c->nodes);
+    tt_status status = c->nodes != NULL ? TT_OK : TT_NOMEM;
+    for (uint32_t n = 0; status == TT_OK && n < rt->node_count; n++)
+        status = tti_account_open(&c->nodes[n].account, tti_worker_rows_max(rt->job));
+    c->batch = tt_mem_zalloc(tti_worker_rows_max(rt->job), sizeof *c->batch);
+    if (status != TT_OK || c->batch == NULL)
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
+    c->on = 1;
+    return TT_OK;
+}
+
+void
+tti_command_close(tti_runtime *rt)
+{
+    tti_command *c = &rt->command;
+    for (uint32_t n = 0; c->nodes != NULL && n < rt->node_count; n++)
+        tti_account_close(&c->nodes[n].account);
+    tt_mem_free(c->nodes);
+    tt_mem_free(c->batch);
+    tt_mem_free(c->pending);
+    tt_mem_free(c->quarantine);
+    tt_archive_fini(&c->out);
+    c->nodes = NULL;
+    c->on = 0;
+}
+
+static int
+is_reached(const tti_runtime *rt, uint32_t n)
+{
+    tt_member_state state = rt->membership.members.member[n].state;
+    return state == TT_MEMBER_HERE || state == TT_MEMBER_BACK;
+}
+
+// ---- rows --------------------------------------------------------------------------------------
+
+// Near the end none has more than a share of what is left, so that all end at about the same time
+// (guided self-scheduling: Polychronopoulos, Kuck 1987).
+static uint64_t
+share(const tti_runtime *rt, const tti_reach *reach)
+{
+    uint64_t limit = tt_load_relaxed(&rt->work.example_limit);
+    uint64_t taken = tt_ledger_examples(rt->work.ledger);
+    uint64_t left = limit > taken ? limit - taken : 0;
+    uint64_t fair = left / (2 * TT_MAX(tti_runtime_workers(rt), 1u));
+    return reach->account.trained + TT_MAX(fair, 2 * (uint64_t)TT_MAX(reach->unit, 1u));
+}
+
+static void
+grant(tti_runtime *rt, uint32_t n)
+{
+    tti_reach *reach = &rt->command.nodes[n];
+    tti_account *account = &reach->account;
+    uint64_t wanted = TT_MIN(reach->wanted, share(rt, reach));
+    if (wanted <= account->granted || rt->board.stop)
+        return;
+    wanted -= account->granted;
+    wanted -= wanted % TT_MAX(reach->unit, 1u);
+    if (wanted == 0)
+        return;
+    // A batch at a time: so do rows come back that were taken and not trained.
+    for (reach->dry = 0; wanted > 0 && !reach->dry;) {
+        uint32_t batch = (uint32_t)TT_MIN(wanted, TT_MAX(reach->unit, 1u));
+        batch = TT_MIN(batch, tti_worker_rows_max(rt->job));
+        if (tti_account_room(account) < batch)
+            return;
+        uint32_t taken = tti_work_take(&rt->work, n, batch, rt->command.batch);
+        tti_account_grant(account, rt->command.batch, taken);
+        wanted -= taken;
+        reach->dry = taken < batch;
+    }
+}
+
+// What the dead have left is given out when whoever could still count what they send refuses it.
+static void
+end_quarantine(tti_runtime *rt)
+{
+    tti_command *c = &rt->command;
+    const tt_ps_view *view = rt->newest->view;
+    for (uint32_t n = 0; c->quarantine_count > 0 && n < rt->node_count; n++)
+        if (!view->is_gone[n] && rt->standings[n].adopted_generation < c->quarantine_generation)
+            return;
+    tti_work_return(&rt->work, c->quarantine, c->quarantine_count);
+    c->quarantine_count = 0;
+}
+
+void
+tti_command_grant(tti_runtime *rt)
+{
+    if (rt->job->table.consistency == TT_PS_BSP)
+        return;
+    end_quarantine(rt);
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        if (is_reached(rt, n))
+            grant(rt, n);
+}
+
+static void
+append_rows(const tti_account *account, uint32_t *out)
+{
+    for (uint64_t first = account->trained; first < account->granted;) {
+        const uint32_t *rows;
+        uint32_t count = tti_account_rows(account, first, &rows);
+        memcpy(out + (first - account->trained), rows, count * sizeof *rows);
+        first += count;
+    }
+}
+
+static void
+quarantine(tti_command *c, const tti_account *account)
+{
+    size_t count = tti_account_untrained(account), wanted = c->quarantine_count + count;
+    if (wanted > c->quarantine_capacity) {
+        uint32_t *grown = tt_mem_realloc(c->quarantine, 2 * wanted * sizeof *grown);
+        TT_ASSERT(grown != NULL); // without it examples would be lost
+        c->quarantine = grown;
+        c->quarantine_capacity = 2 * wanted;
+    }
+    if (count > 0)
+        append_rows(account, c->quarantine + c->quarantine_count);
+    c->quarantine_count += count;
+}
+
+// The worker has retired: what it gives back nobody else counts.
+static void
+take_back(tti_runtime *rt, uint32_t n)
+{
+    tti_reach *reach = &rt->command.nodes[n];
+    for (uint64_t first = reach->account.trained; first < reach->account.granted;) {
+        const uint32_t *rows;
+        uint32_t count = tti_account_rows(&reach->account, first, &rows);
+        tti_work_return(&rt->work, rows, count);
+        first += count;
+    }
+    tt_ledger_release(rt->work.ledger, n);
+    tti_account_next(&reach->account);
+    reach->rows_sent = reach->rows_heard = reach->wanted = 0;
+    reach->dry = 0;
+}
+
+void
+tti_command_bury(tti_runtime *rt, uint32_t n, uint32_t generation)
+{
+    tti_command *c = &rt->command;
+    tti_reach *reach = &c->nodes[n];
+    tti_account account = reach->account;
+    quarantine(c, &account);
+    c->quarantine_generation = generation;
+    tt_ledger_release(rt->work.ledger, n);
+    tti_runtime_lose_counts(rt, n);
+    tti_account_next(&account);
+    account.number = 1; // as a new process counts
+    *reach = (tti_reach){.account = account};
+    tti_standing *standing = &rt->standings[n];
+    tti_records records = standing->records;
+    *standing = (tti_standing){.records = records};
+}
+
+uint64_t
+tti_command_untrained_count(const tti_runtime *rt)
+{
+    const tti_command *c = &rt->command;
+    uint64_t count = c->quarantine_count;
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        count += tti_account_untrained(&c->nodes[n].account);
+    return count;
+}
+
+// Whole batches, the next one last, for it is taken first; within a batch in order.
+static void
+save_account(const tti_account *account, uint32_t unit, tt_archive *out)
+{
+    uint64_t end = account->granted;
+    while (end > account->trained) {
+        uint64_t size = TT_MAX(unit, 1u), batch = (end - account->trained - 1) / size;
+        uint64_t begin = account->trained + batch * size;
+        for (uint64_t first = begin; first < end;) {
+            const uint32_t *rows;
+            uint32_t count = tti_account_rows(account, first, &rows);
+            count = (uint32_t)TT_MIN(count, end - first);
+            tt_archive_field(out, (void *)(uintptr_t)rows, count * sizeof *rows);
+            first += count;
+        }
+        end = begin;
+    }
+}
+
+void
+tti_command_save_untrained(const tti_runtime *rt, tt_archive *out)
+{
+    const tti_command *c = &rt->command;
+    if (c->quarantine_count > 0)
+        tt_archive_field(out, c->quarantine, c->quarantine_count * sizeof *c->quarantine);
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        save_account(&c->nodes[n].account, c->nodes[n].unit, out);
+}
+
+// ---- orders ------------------------------------------------------------------------------------
+
+static tti_order
+order_for(const tti_runtime *rt, uint32_t n)
+{
+    const tti_board *board = &rt->board;
+    const tti_reach *reach = &rt->command.nodes[n];
+    return (tti_order){.number = reach->last.number,
+                       .stop = (uint32_t)board->stop,
+                       .pause = (uint32_t)board->pause,
+                       .stop_servers = (uint32_t)board->stop_servers,
+                       .discard = (uint32_t)board->discard,
+                       .round_limit = board->round_limit,
+                       .gate = board->gate,
+                       .hold_round = board->hold_round,
+                       .rest_call = board->rest_call,
+                       .records_heard = reach->records_heard,
+                       .ends_heard = reach->ends_heard,
+                       .lease = reach->account.number,
+                       .dry = (uint32_t)reach->dry,
+                       .row_first = reach->rows_sent,
+                       .generation = rt->newest->view->generation};
+}
+
+// That records were heard is said with the next order, or when they would be said again.
+static int
+says_the_same(const tti_order *order, const tti_order *last)
+{
+    tti_order other = *last;
+    other.records_heard = order->records_heard;
+    other.ends_heard = order->ends_heard;
+    other.row_first = order->row_first;
+    other.row_count = order->row_count;
+    other.has_generation = order->has_generation;
+    return memcmp(order, &other, sizeof other) == 0;
+}
+
+static void
+send_order(tti_runtime *rt, uint32_t n, tti_order *order, const uint32_t *rows)
+{
+    tti_command *c = &rt->command;
+    tti_reach *reach = &c->nodes[n];
+    order->number++;
+    tt_archive_rewind(&c->out);
+    tti_order_write(order, rows, rt->newest, &c->out);
+    if (c->out.status != TT_OK)
+        return; // without memory for it now: at the next turn
+    reach->last = *order;
+    reach->rows_sent = order->row_first + order->row_count;
+    reach->sent_ns = tt_clock_now(&rt->clock);
+    if (order->row_count > 0)
+        reach->rows_ns = reach->sent_ns;
+    if (order->has_generation) {
+        reach->told_generation = rt->newest->view->generation;
+        reach->told_ns = reach->sent_ns;
+    }
+    tt_frame frame = {.kind = TT_FRAME_ORDER,
+                      .attempt = rt->membership.members.member[n].attempt,
+                      .generation = rt->newest->view->generation,
+                      .sequence = order->number,
+                      .clock = order->rest_call,
+                      .detail = order->hold_round,
+                      .extra = order->gate,
+                      .count = order->row_count};
+    tt_span span = {c->out.bytes, c->out.count};
+    tt_outbox outbox = tt_mesh_outbox(rt->membership.control, rt->node_count);
+    outbox.send(outbox.self, n, &frame, &span, 1);
+}
+
+// What was said so long ago and not heard was lost, or came after what was said later.
+static int
+is_overdue(const tti_runtime *rt, uint64_t said_ns, uint64_t now_ns)
+{
+    return now_ns - said_ns > (uint64_t)(2e9 * rt->job->spec.heartbeat);
+}
+
+// Whether it is said now; what it says besides is filled in.
+static int
+is_due(tti_runtime *rt, uint32_t n, uint64_t now_ns, tti_order *order, const uint32_t **rows)
+{
+    tti_reach *reach = &rt->command.nodes[n];
+    uint32_t newest = rt->newest->view->generation;
+    if (reach->rows_heard < reach->rows_sent && is_overdue(rt, reach->rows_ns, now_ns))
+        reach->rows_sent = reach->rows_heard;
+    *order = order_for(rt, n);
+    order->row_count = tti_account_rows(&reach->account, order->row_first, rows);
+    order->has_generation = reach->generation < newest && (reach->told_generation < newest ||
+                                                           is_overdue(rt, reach->told_ns, now_ns));
+    if (order->row_count > 0 || order->has_generation || !says_the_same(order, &reach->last))
+        return 1;
+    if (reach->heard < reach->last.number && is_overdue(rt, reach->sent_ns, now_ns))
+        return 1;
+    uint64_t unsaid = order->records_heard - reach->last.records_heard +
+                      (order->ends_heard - reach->last.ends_heard);
+    return unsaid > TTI_BACKLOG / 4 ||
+           (unsaid > 0 && now_ns - reach->sent_ns > (uint64_t)(5e8 * rt->job->spec.heartbeat));
+}
+
+void
+tti_command_send(tti_runtime *rt)
+{
+    uint64_t now_ns = tt_clock_now(&rt->clock);
+    const uint32_t *rows;
+    tti_order order;
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        if (is_reached(rt, n) && is_due(rt, n, now_ns, &order, &rows))
+            send_order(rt, n, &order, rows);
+    tt_mesh_flush(rt->membership.control, rt->node_count);
+}
+
+// ---- reports -----------------------------------------------------------------------------------
+
+static void
+keep_record(tti_command *c, const tti_record *record)
+{
+    if (c->pending_count == c->pending_capacity) {
+        size_t capacity = TT_MAX(2 * c->pending_capacity, (size_t)1024);
+        tti_record *grown = tt_mem_realloc(c->pending, capacity * sizeof *grown);
+        TT_ASSERT(grown != NULL); // what was trained must count
+        c->pending = grown;
+        c->pending_capacity = capacity;
+    }
+    c->pending[c->pending_count++] = *record;
+}
+
+static void
+hear_records(tti_runtime *rt, uint32_t n, const tti_report_parts *parts)
+{
+    tti_reach *reach = &rt->command.nodes[n];
+    const tti_report *report = &parts->report;
+    if (report->record_first > reach->records_heard)
+        return; // some before these were lost, and will be said again
+    uint64_t skip = reach->records_heard - report->record_first;
+    for (uint64_t i = skip; i < report->record_count; i++) {
+        tti_record record;
+        memcpy(&record, (const uint8_t *)parts->records + i * sizeof record, sizeof record);
+        keep_record(&rt->command, &record);
+        if (rt->job->table.consistency != TT_PS_BSP)
+            tti_account_trained(&reach->account, record.examples);
+        reach->records_heard++;
+    }
+}
+
+static void
+hear_ends(tti_runtime *rt, uint32_t n, const tti_report_parts *parts)
+{
+    tti_reach *reach = &rt->command.nodes[n];
+    const tti_report *report = &parts->report;
+    if (report->end_first > reach->ends_heard)
+        return;
+    for (uint64_t i = reach->ends_heard - report->end_first; i < report->end_count; i++) {
+        tti_end end;
+        memcpy(&end, (const uint8_t *)parts->ends + i * sizeof end, sizeof end);
+        reach->ends_heard++;
+        if (end.partition < rt->job->table.partition_count)
+            rt->board.retired(rt->board.self, end.partition, end.generation);
+    }
+}
+
+// complete: all that led to it is known, too.
+static void
+hear_standing(tti_standing *standing, const tti_report *report, int complete)
+{
+    standing->adopted_generation = report->adopted_generation;
+    standing->working_seen = report->working;
+    standing->clock_seen = report->clock;
+    standing->round_begun = report->round_begun;
+    standing->gate_heard = report->gate;
+    standing->looked_ns = complete ? report->looked_ns : standing->looked_ns;
+    standing->round_lost = (int)report->round_lost;
+    standing->iterations = report->iterations;
+    standing->counts = report->counts;
+    standing->wait_max_ns = TT_MAX(standing->wait_max_ns, report->wait_max_ns);
+    standing->resting = complete ? report->resting : 0;
+    standing->finished = complete && report->finished;
+    standing->left = complete && report->left;
+    standing->ended = complete && report->ended;
+}
+
+static void
+hear_rows(tti_runtime *rt, uint32_t n, const tti_report *report, int complete)
+{
+    tti_reach *reach = &rt->command.nodes[n];
+    if (report->lease != reach->account.number)
+        return;
+    reach->rows_heard = TT_MIN(report->received, reach->account.granted);
+    reach->wanted = report->wanted;
+    reach->unit = report->unit;
+    if (complete && report->lease_closed == report->lease)
+        take_back(rt, n);
+}
+
+void
+tti_command_hear(tti_runtime *rt, uint32_t n, const tt_frame *frame, const uint8_t *payload)
+{
+    tti_reach *reach = &rt->command.nodes[n];
+    tti_report_parts parts;
+    if (!is_reached(rt, n) || frame->attempt != rt->membership.members.member[n].attempt ||
+        tti_report_read(payload, frame->payload_bytes, &parts) != TT_OK)
+        return;
+    const tti_report *report = &parts.report;
+    if (report->number <= reach->report_number)
+        return; // overtaken by a later one
+    reach->report_number = report->number;
+    reach->heard = report->order;
+    reach->generation = report->generation;
+    hear_records(rt, n, &parts);
+    hear_ends(rt, n, &parts);
+    int complete = reach->records_heard >= report->record_first + report->record_count;
+    hear_standing(&rt->standings[n], report, complete);
+    if (rt->job->table.consistency != TT_PS_BSP)
+        hear_rows(rt, n, report, complete);
+}
+
+// ---- counting ----------------------------------------------------------------------------------
+
+static int
+by_time(const void *a, const void *b)
+{
+    const tti_record *x = a, *y = b;
+    if (x->done_ns != y->done_ns)
+        return x->done_ns < y->done_ns ? -1 : 1;
+    return x->worker != y->worker ? (x->worker < y->worker ? -1 : 1)
+                                  : (x->sequence < y->sequence ? -1 : x->sequence > y->sequence);
+}
+
+// Iterations done since then, of those that are known.
+static uint64_t
+done_since(const tti_command *c, uint64_t pulled_ns)
+{
+    uint64_t since = 0, known = TT_MIN(c->history_count, (uint64_t)TTI_HISTORY);
+    while (since < known && c->history[(c->history_count - 1 - since) % TTI_HISTORY] > pulled_ns)
+        since++;
+    return since;
+}
+
+static void
+count_record(tti_runtime *rt, tti_record *record)
+{
+    tti_command *c = &rt->command;
+    if (rt->job->table.consistency == TT_PS_BSP) {
+        uint32_t slice = TT_MIN(record->slice, (uint32_t)TT_PS_SLICES_MAX - 1);
+        (void)tti_work_count_slice(&rt->work, slice, (uint32_t)record->sequence, record->examples);
+    } else {
+        record->staleness = (float)done_since(c, record->pulled_ns);
+        record->sequence = tti_work_count(&rt->work, 1, record->examples);
+    }
+    c->history[c->history_count++ % TTI_HISTORY] = record->done_ns;
+    if (record->worker < rt->node_count && !isnan(record->loss))
+        tti_records_put(&rt->standings[record->worker].records, record);
+}
+
+void
+tti_command_count(tti_runtime *rt)
+{
+    tti_command *c = &rt->command;
+    if (c->pending_count == 0)
+        return;
+    qsort(c->pending, c->pending_count, sizeof *c->pending, by_time);
+    for (size_t i = 0; i < c->pending_count; i++)
+        count_record(rt, &c->pending[i]);
+    c->pending_count = 0;
+}

@@ -1,0 +1,66 @@
+// How the master reaches nodes that do not share its memory: it sends them what is on the board,
+// hears how they stand, grants them rows and counts what they have trained.
+//
+// Thread: the master's.
+#ifndef TTI_COMMAND_H
+#define TTI_COMMAND_H
+
+#include "control.h"
+
+struct tti_runtime;
+
+// One node, under its present attempt.
+typedef struct tti_reach {
+    tti_account account;
+    uint64_t rows_sent, rows_heard; // of those granted
+    uint64_t wanted;
+    uint32_t unit;
+    int dry;
+    tti_order last; // as it was sent last
+    uint64_t heard; // number of the last order that it has heard
+    uint64_t sent_ns, rows_ns,
+        told_ns; // when something was last sent: an order, rows, a generation
+    uint64_t report_number;
+    uint32_t generation, told_generation; // newest that it knows; that it was told
+    uint64_t records_heard, ends_heard;
+} tti_reach;
+
+// How many iterations were applied between two moments, of the last ones.
+enum { TTI_HISTORY = 4096 };
+
+typedef struct tti_command {
+    int on;
+    tti_reach *nodes; // [node_count]
+    // Records that came since they were last counted.
+    tti_record *pending;
+    size_t pending_count, pending_capacity;
+    uint64_t history[TTI_HISTORY]; // when the last ones were done
+    uint64_t history_count;
+    // Rows of the dead, and the generation that every node must know before others train them.
+    uint32_t *quarantine;
+    size_t quarantine_count, quarantine_capacity;
+    uint32_t quarantine_generation;
+    uint32_t *batch; // rows on their way to an account
+    tt_archive out;
+} tti_command;
+
+TT_NODISCARD tt_status tti_command_open(struct tti_runtime *rt, tt_error *err);
+void tti_command_close(struct tti_runtime *rt);
+// Sends an order to every node that is told something new, or has not heard the last one for a
+// while.
+void tti_command_send(struct tti_runtime *rt);
+// A report.
+void
+tti_command_hear(struct tti_runtime *rt, uint32_t n, const tt_frame *frame, const uint8_t *payload);
+// Counts the records that have come.
+void tti_command_count(struct tti_runtime *rt);
+// Node n has died, of which `generation` tells: what it had and has not trained is for others, from
+// when all know it.
+void tti_command_bury(struct tti_runtime *rt, uint32_t n, uint32_t generation);
+// Gives rows to those who want some.
+void tti_command_grant(struct tti_runtime *rt);
+// Rows that were granted and not trained, the next ones last.
+uint64_t tti_command_untrained_count(const struct tti_runtime *rt);
+void tti_command_save_untrained(const struct tti_runtime *rt, tt_archive *out);
+
+#endif

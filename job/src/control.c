@@ -1,0 +1,96 @@
+// Orders and reports as bytes.
+#include "control.h"
+
+static void
+append(tt_archive *out, const void *bytes, size_t size)
+{
+    if (size > 0)
+        tt_archive_field(out, (void *)(uintptr_t)bytes, size); // which only reads it
+}
+
+// ---- orders ------------------------------------------------------------------------------------
+
+void
+tti_order_write(const tti_order *order,
+                const uint32_t *rows,
+                const tti_generation *generation,
+                tt_archive *out)
+{
+    append(out, order, sizeof *order);
+    append(out, rows, order->row_count * sizeof *rows);
+    if (!order->has_generation)
+        return;
+    append(out, &generation->setting, sizeof generation->setting);
+    tt_ps_view_save(generation->view, out);
+}
+
+static tt_status
+read_generation(tt_archive *in, tti_generation **out)
+{
+    tti_generation *generation = tt_mem_zalloc(1, sizeof *generation);
+    if (generation == NULL)
+        return TT_NOMEM;
+    TT_ARCHIVE(in, generation->setting);
+    tt_status status = tt_ps_view_load(in, &generation->view);
+    if (status == TT_OK && generation->setting.count > TT_KNOBS_MAX)
+        status = TT_CORRUPT;
+    if (status == TT_OK)
+        *out = generation;
+    else
+        tti_generation_free(generation);
+    return status;
+}
+
+tt_status
+tti_order_read(const void *bytes, size_t count, tti_order_parts *out)
+{
+    tt_archive in;
+    tt_archive_read(&in, bytes, count);
+    *out = (tti_order_parts){0};
+    TT_ARCHIVE(&in, out->order);
+    if (in.status != TT_OK || out->order.row_count > count / sizeof(uint32_t))
+        return TT_CORRUPT;
+    if (out->order.row_count > 0)
+        out->rows = tt_archive_borrow(&in, out->order.row_count * sizeof(uint32_t));
+    if (out->order.row_count > 0 && out->rows == NULL)
+        return TT_CORRUPT;
+    return out->order.has_generation ? read_generation(&in, &out->generation) : TT_OK;
+}
+
+void
+tti_generation_free(tti_generation *generation)
+{
+    tt_ps_view_free(generation->view);
+    tt_mem_free(generation);
+}
+
+// ---- reports -----------------------------------------------------------------------------------
+
+void
+tti_report_write(const tti_report *report,
+                 const tti_record *records,
+                 const tti_end *ends,
+                 tt_archive *out)
+{
+    append(out, report, sizeof *report);
+    append(out, records, report->record_count * sizeof *records);
+    append(out, ends, report->end_count * sizeof *ends);
+}
+
+tt_status
+tti_report_read(const void *bytes, size_t count, tti_report_parts *out)
+{
+    tt_archive in;
+    tt_archive_read(&in, bytes, count);
+    *out = (tti_report_parts){0};
+    TT_ARCHIVE(&in, out->report);
+    const tti_report *report = &out->report;
+    if (in.status != TT_OK || report->record_count > count / sizeof(tti_record) ||
+        report->end_count > count / sizeof(tti_end))
+        return TT_CORRUPT;
+    if (report->record_count > 0)
+        out->records = tt_archive_borrow(&in, report->record_count * sizeof(tti_record));
+    if (report->end_count > 0)
+        out->ends = tt_archive_borrow(&in, report->end_count * sizeof(tti_end));
+    return in.status;
+}

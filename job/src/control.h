@@ -1,0 +1,72 @@
+// What the master and a node that does not share its memory tell each other: orders and reports.
+// Both say how things stand rather than what has changed, so that a lost one does no harm: the next
+// says the same. What may not be lost (rows, records, ends of moves) is numbered from the beginning
+// and said again until the other side has heard it.
+#ifndef TTI_CONTROL_H
+#define TTI_CONTROL_H
+
+#include "board.h"
+
+// Master -> node. Behind it: rows, then the newest generation if the node does not know it.
+typedef struct tti_order {
+    uint64_t number; // of the orders to this node; older ones than the last heard are ignored
+    uint32_t stop, pause, stop_servers, discard;
+    uint32_t round_limit, gate, hold_round, rest_call;
+    uint64_t records_heard, ends_heard; // of those reported
+    uint32_t lease, dry;
+    uint64_t row_first;
+    uint32_t row_count;
+    uint32_t has_generation;
+    uint32_t generation; // the order is of no use to who does not know this one
+    uint32_t reserved;
+} tti_order;
+
+// A move or restore of a partition that has ended at this node.
+typedef struct tti_end {
+    uint32_t partition, generation;
+} tti_end;
+
+// Node -> master. Behind it: records, then ends.
+typedef struct tti_report {
+    uint64_t number, order; // of the last order heard
+    uint64_t looked_ns;     // when its records were taken, on the master's clock
+    uint64_t adopted_generation;
+    uint32_t generation; // newest known
+    uint32_t working, resting, finished, left, ended;
+    uint32_t clock, round_begun, gate, round_lost;
+    uint64_t iterations, wait_max_ns;
+    tti_counts counts;
+    uint32_t lease, lease_closed, unit;
+    uint32_t record_count, end_count;
+    uint64_t received, wanted; // rows
+    uint64_t record_first, end_first;
+} tti_report;
+
+// As a frame's payload. rows[order->row_count], records and ends likewise. generation: NULL unless
+// order->has_generation. Faults are in the archive's status.
+void tti_order_write(const tti_order *order,
+                     const uint32_t *rows,
+                     const tti_generation *generation,
+                     tt_archive *out);
+void tti_report_write(const tti_report *report,
+                      const tti_record *records,
+                      const tti_end *ends,
+                      tt_archive *out);
+
+// The parts of a payload; the arrays may lie at any address and are to be copied.
+typedef struct tti_order_parts {
+    tti_order order;
+    const void *rows;
+    tti_generation *generation; // the caller's; NULL: none came
+} tti_order_parts;
+typedef struct tti_report_parts {
+    tti_report report;
+    const void *records, *ends;
+} tti_report_parts;
+
+// errors TT_CORRUPT; TT_NOMEM
+TT_NODISCARD tt_status tti_order_read(const void *bytes, size_t count, tti_order_parts *out);
+TT_NODISCARD tt_status tti_report_read(const void *bytes, size_t count, tti_report_parts *out);
+void tti_generation_free(tti_generation *generation);
+
+#endif

@@ -1,0 +1,111 @@
+// Opening and closing the parts of a process.
+#include "process.h"
+
+// The node's thread calls this (tt_ps_hooks).
+static void
+partition_retired(void *self, uint32_t partition, uint32_t generation)
+{
+    tti_process *process = self;
+    tti_backlog *backlog = &process->backlog;
+    pthread_mutex_lock(&backlog->lock);
+    if (backlog->end_count == backlog->end_capacity) {
+        uint32_t capacity = TT_MAX(2 * backlog->end_capacity, 64u);
+        tti_end *grown = tt_mem_realloc(backlog->ends, capacity * sizeof *grown);
+        TT_ASSERT(grown != NULL); // without it the master would wait for ever
+        backlog->ends = grown;
+        backlog->end_capacity = capacity;
+    }
+    backlog->ends[backlog->end_count++] = (tti_end){partition, generation};
+    pthread_mutex_unlock(&backlog->lock);
+    tti_board_ring(&process->board);
+}
+
+tt_status
+tti_process_open(tti_process *process,
+                 const tt_job *job,
+                 uint32_t index,
+                 tt_clock clock,
+                 tt_mesh *mesh,
+                 tt_mesh *control,
+                 tt_error *err)
+{
+    process->job = job;
+    process->board = (tti_board){.job = job,
+                                 .clock = clock,
+                                 .node_count = job->node_count,
+                                 .mesh = mesh,
+                                 .lease = &process->lease,
+                                 .retry_ns = (uint64_t)(1e9 * job->spec.retry),
+                                 .retired = partition_retired,
+                                 .self = process,
+                                 .round_limit = UINT32_MAX,
+                                 .hold_round = UINT32_MAX,
+                                 .control = control,
+                                 .end = index};
+    process->node =
+        (tti_node){.board = &process->board, .standing = &process->standing, .index = index};
+    // Of thousands each says less often what it has measured: the master hears as much in all.
+    process->report_period_ns = TT_MAX(5000000u, 100000u * job->node_count);
+    (void)pthread_mutex_init(&process->backlog.lock, NULL);
+    process->backlog.records = tt_mem_zalloc(TTI_BACKLOG, sizeof(tti_record));
+    tt_status status = process->backlog.records != NULL ? TT_OK : TT_NOMEM;
+    if (status == TT_OK)
+        status = tti_records_open(&process->standing.records, job->node_count);
+    if (status == TT_OK)
+        status = tti_lease_open(&process->lease, tti_worker_rows_max(job));
+    return status == TT_OK ? TT_OK
+                           : tt_error_set(err, status, NULL, NULL, "no memory for the job's nodes");
+}
+
+tt_status
+tti_process_open_node(tti_process *process, int joins, tt_error *err)
+{
+    process->begun = 1;
+    return tti_node_open(&process->node, process->newest->view, joins, err);
+}
+
+// Frees those that the node uses no more. Its server may have taken a newer view than the node.
+static void
+forget_old(tti_process *process)
+{
+    tti_generation *newest = process->newest;
+    if (newest == NULL || tt_load_acquire(&process->standing.adopted_generation) <
+                              newest->view->generation) // released in tti_node_adopt
+        return;
+    tti_generation *old = newest->previous;
+    newest->previous = NULL;
+    while (old != NULL) {
+        tti_generation *previous = old->previous;
+        tti_generation_free(old);
+        old = previous;
+    }
+}
+
+void
+tti_process_learn(tti_process *process, tti_generation *generation)
+{
+    forget_old(process);
+    generation->previous = process->newest;
+    process->newest = generation;
+    tt_store_release(&process->board.current, generation); // acquired by the node
+}
+
+void
+tti_process_close(tti_process *process)
+{
+    if (process->job == NULL)
+        return; // never opened
+    tti_node_close(&process->node);
+    while (process->newest != NULL) {
+        tti_generation *previous = process->newest->previous;
+        tti_generation_free(process->newest);
+        process->newest = previous;
+    }
+    tti_records_close(&process->standing.records);
+    tti_lease_close(&process->lease);
+    tt_mem_free(process->backlog.records);
+    tt_mem_free(process->backlog.ends);
+    (void)pthread_mutex_destroy(&process->backlog.lock);
+    tt_archive_fini(&process->out);
+    process->job = NULL;
+}

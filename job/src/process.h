@@ -1,0 +1,66 @@
+// A node with what is beside it on its host: where nodes do not share the master's memory, its own
+// copy of the board and an agent, which speaks with the master for it.
+//
+// Threads: the agent's, unless said otherwise. Opening and closing: whoever owns the process.
+#ifndef TTI_PROCESS_H
+#define TTI_PROCESS_H
+
+#include "control.h"
+#include "node.h"
+
+struct tti_runtime;
+
+enum { TTI_BACKLOG = 2048 }; // records on their way to the master at a time
+
+// What the master has not said that it heard.
+typedef struct tti_backlog {
+    tti_record *records; // [TTI_BACKLOG]
+    uint32_t record_count;
+    uint64_t record_first, record_sent; // of those in the backlog; first that was never sent
+    pthread_mutex_t lock;               // of the rest, which the node's thread adds to
+    tti_end *ends;
+    uint32_t end_count, end_capacity;
+    uint64_t end_first, end_sent;
+    uint64_t wait_max_ns;
+} tti_backlog;
+
+typedef struct tti_process {
+    const tt_job *job;
+    tti_node node;
+    tti_board board;
+    tti_standing standing;
+    tti_lease lease;
+    tti_backlog backlog;
+    tt_thread agent;
+    tt_pulse pulse;
+    int stop_agent;         // release
+    int begun;              // this attempt's node was opened
+    tti_generation *newest; // of those it knows, the board's current
+    uint64_t order_heard, reported_ns;
+    tti_report last; // as it was sent last
+    uint64_t report_period_ns;
+    tt_archive out;
+    tt_mesh_counters before; // what earlier attempts have sent
+    struct tti_runtime *rt;  // whose host is simulated here
+    int crashed;             // it has ended where it stood [the simulation]
+} tti_process;
+
+// A process of node `index` whose agent speaks through `control`. errors TT_NOMEM
+TT_NODISCARD tt_status tti_process_open(tti_process *process,
+                                        const tt_job *job,
+                                        uint32_t index,
+                                        tt_clock clock,
+                                        tt_mesh *mesh,
+                                        tt_mesh *control,
+                                        tt_error *err);
+// Its node under the newest generation that it knows.
+TT_NODISCARD tt_status tti_process_open_node(tti_process *process, int joins, tt_error *err);
+// Takes the generation.
+void tti_process_learn(tti_process *process, tti_generation *generation);
+void tti_process_close(tti_process *process);
+
+// The agent's thread: says that the process lives and what it has done, does what it is told, ends
+// the work when the master has given the process up, and begins anew when the master lets it.
+void *tti_agent_main(void *process);
+
+#endif

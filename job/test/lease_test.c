@@ -1,0 +1,180 @@
+// Goal: whatever is lost, late or said twice on the way, every leased row is taken once and in
+// order, and of what was not trained the master knows every row. Method: an account and a lease,
+// with random deliveries between them.
+#include "lease.h"
+#include "tt/core.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { BATCH = 7 };
+
+// The master's account and the node's lease of one node, with a number for each row granted.
+typedef struct pair {
+    tti_account account;
+    tti_lease lease;
+    uint32_t next_row, next_taken;
+} pair;
+
+static void
+open_pair(pair *p)
+{
+    memset(p, 0, sizeof *p);
+    assert_int_equal(tti_account_open(&p->account, BATCH), TT_OK);
+    assert_int_equal(tti_lease_open(&p->lease, BATCH), TT_OK);
+    p->lease.ahead = 3;
+    p->lease.unit = BATCH;
+}
+
+static void
+close_pair(pair *p)
+{
+    tti_account_close(&p->account);
+    tti_lease_close(&p->lease);
+}
+
+static void
+grant(pair *p, uint32_t count)
+{
+    uint32_t rows[64];
+    count = TT_MIN(count, tti_account_room(&p->account));
+    for (uint32_t i = 0; i < count; i++)
+        rows[i] = p->next_row++;
+    tti_account_grant(&p->account, rows, count);
+}
+
+static void
+deliver(pair *p, uint64_t first, int dry)
+{
+    const uint32_t *rows;
+    uint32_t count = tti_account_rows(&p->account, first, &rows);
+    tti_lease_receive(&p->lease, p->account.number, first, rows, count, dry);
+}
+
+static uint32_t
+take(pair *p, int *later)
+{
+    uint32_t rows[BATCH];
+    uint32_t count = tti_lease_take(&p->lease, BATCH, rows, later);
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(rows[i], p->next_taken++);
+    return count;
+}
+
+static void
+rows_come_once_and_in_order(void **state)
+{
+    TT_UNUSED(state);
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        pair p;
+        tt_rng rng;
+        int later;
+        uint32_t untrained;
+        open_pair(&p);
+        tt_rng_init(&rng, seed, TT_RNG_SCHEDULE, 7);
+        for (int step = 0; step < 3000; step++) {
+            uint64_t wanted = tti_lease_wanted(&p.lease);
+            switch (tt_rng_below(&rng, 4)) {
+            case 0:
+                if (wanted > p.account.granted)
+                    grant(&p, TT_MIN((uint32_t)(wanted - p.account.granted), 64u));
+                break;
+            case 1: // from anywhere: what is known again, or with a gap
+                untrained = (uint32_t)tti_account_untrained(&p.account);
+                deliver(&p, p.account.granted - tt_rng_below(&rng, 1 + TT_MIN(60u, untrained)), 0);
+                break;
+            case 2: // what the node says it has
+                deliver(&p, p.lease.received, 0);
+                break;
+            default:
+                tti_account_trained(&p.account, take(&p, &later));
+                break;
+            }
+        }
+        assert_true(p.next_taken > 1000);
+        assert_int_equal(p.next_row - p.next_taken, tti_account_untrained(&p.account));
+        close_pair(&p);
+    }
+}
+
+static void
+a_batch_waits_until_it_is_whole(void **state)
+{
+    TT_UNUSED(state);
+    pair p;
+    int later;
+    open_pair(&p);
+    assert_int_equal(take(&p, &later), 0);
+    assert_true(later);
+    grant(&p, BATCH - 2);
+    deliver(&p, 0, 0);
+    assert_int_equal(take(&p, &later), 0);
+    assert_true(later);
+    deliver(&p, p.account.granted, 1); // there will be no more
+    assert_int_equal(take(&p, &later), BATCH - 2);
+    assert_false(later);
+    assert_int_equal(take(&p, &later), 0);
+    assert_false(later);
+    close_pair(&p);
+}
+
+static void
+what_is_given_back_is_taken_by_nobody(void **state)
+{
+    TT_UNUSED(state);
+    pair p;
+    int later;
+    open_pair(&p);
+    grant(&p, 3 * BATCH);
+    deliver(&p, 0, 0);
+    tti_account_trained(&p.account, take(&p, &later));
+    tti_lease_give_back(&p.lease);
+    assert_int_equal(tti_lease_wanted(&p.lease), p.lease.received);
+    assert_int_equal(take(&p, &later), 0);
+    assert_true(later);
+    assert_int_equal(tti_account_untrained(&p.account), 2 * BATCH);
+    tti_account_next(&p.account);
+    assert_int_equal(tti_account_untrained(&p.account), 0);
+    deliver(&p, 0, 0);
+    assert_int_equal(tti_lease_wanted(&p.lease), 0); // a server has no use for rows
+    assert_int_equal(take(&p, &later), 0);
+    assert_true(later); // it works again
+    assert_true(tti_lease_wanted(&p.lease) == 0);
+    p.lease.ahead = 2;
+    p.next_taken = p.next_row;
+    grant(&p, 2 * BATCH);
+    deliver(&p, 0, 0);
+    assert_int_equal(take(&p, &later), BATCH);
+    close_pair(&p);
+}
+
+static void
+an_older_lease_is_ignored(void **state)
+{
+    TT_UNUSED(state);
+    pair p;
+    uint32_t rows[BATCH] = {0};
+    int later;
+    open_pair(&p);
+    tti_lease_give_back(&p.lease);
+    tti_account_next(&p.account);
+    deliver(&p, 0, 0);
+    tti_lease_receive(&p.lease, 1, 0, rows, BATCH, 0);
+    assert_int_equal(take(&p, &later), 0);
+    close_pair(&p);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_come_once_and_in_order),
+        cmocka_unit_test(a_batch_waits_until_it_is_whole),
+        cmocka_unit_test(what_is_given_back_is_taken_by_nobody),
+        cmocka_unit_test(an_older_lease_is_ignored),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
