@@ -80,8 +80,9 @@ static void
 trace(const sim_mesh *mesh, const message *m, const char *arrow, const char *fate)
 {
     static const char *const kinds[TT_FRAME_KIND_COUNT] = {
-        "NONE",  "PULL", "PULL_REPLY", "PUSH", "PUSH_ACK", "MOVED", "FETCH",
-        "PIECE", "SEAL", "COMPLETE",   "BEAT", "REPLY",    "ORDER", "REPORT"};
+        "NONE",    "PULL",     "PULL_REPLY", "PUSH",     "PUSH_ACK", "MOVED",
+        "FETCH",   "PIECE",    "SEAL",       "COMPLETE", "SAVE",     "SAVED",
+        "RESTORE", "RESTORED", "BEAT",       "REPLY",    "ORDER",    "REPORT"};
     const tt_frame *f = (const tt_frame *)(const void *)m->frame;
     if (mesh->sim->options.trace == NULL)
         return;

@@ -45,8 +45,6 @@ typedef struct tti_board {
     uint32_t gate;
     uint32_t hold_round; // BSP: workers rest before they begin it; release
     uint32_t rest_call;  // number of the pause or hold asked for; after it; release
-    // The last checkpoint, while partitions are restored from it. [nodes and master, in turns]
-    const tt_ps_state *checkpoint;
     // Something is worth a look, for the master, or for the agent: rung by tti_board_ring.
     tt_event bell;
     tt_mesh *control; // an agent waits at its end of this

@@ -101,21 +101,14 @@ tti_membership_stop(tti_runtime *rt)
         tt_thread_join(&rt->processes[n].agent);
 }
 
-// Simulated processes read it from the master's memory.
-static void
-show_checkpoint(tti_runtime *rt, const tt_ps_state *state)
-{
-    for (uint32_t n = 0; n < rt->node_count; n++)
-        rt->processes[n].board.checkpoint = state;
-}
-
 static void
 close_last_checkpoint(tti_runtime *rt)
 {
     tti_membership *m = &rt->membership;
-    show_checkpoint(rt, NULL);
     tt_ps_state_close(m->state);
     m->state = NULL;
+    tt_mem_free(m->saved);
+    m->saved = NULL;
     tti_checkpoint_fini(&m->file);
     m->file = (tti_checkpoint){0};
 }
@@ -173,9 +166,7 @@ open_last_checkpoint(tti_runtime *rt, tt_error *err)
         return TT_NOTFOUND;
     TT_TRY(m->find_checkpoint(m->self, &m->file, err));
     const uint8_t *bytes = tti_checkpoint_find(&m->file, "runtime", &count);
-    tt_status status = tti_runtime_open_saved(rt, bytes, count, &m->state, err);
-    show_checkpoint(rt, m->state);
-    return status;
+    return tti_runtime_open_saved(rt, bytes, count, &m->state, err);
 }
 
 static void
@@ -432,6 +423,7 @@ exchange(tti_runtime *rt)
     tti_membership *m = &rt->membership;
     while (tt_mesh_receive(m->control, rt->node_count, 256, on_frame, rt) > 0)
         ;
+    tti_runtime_receive(rt);
     tti_command_count(rt);
     tti_command_grant(rt);
     tti_command_send(rt);

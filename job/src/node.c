@@ -200,16 +200,14 @@ partition_retired(void *self, uint32_t partition, uint32_t generation)
     board->retired(board->self, partition, generation);
 }
 
-static const tt_ps_state *
-last_checkpoint(void *self)
-{
-    return ((const tti_node *)self)->board->checkpoint;
-}
-
 tt_ps_hooks
 tti_node_hooks(tti_node *node)
 {
-    return (tt_ps_hooks){node, newest_view, partition_retired, last_checkpoint, node->attempt};
+    return (tt_ps_hooks){.self = node,
+                         .newest = newest_view,
+                         .retired = partition_retired,
+                         .keeper = node->board->node_count,
+                         .attempt = node->attempt};
 }
 
 static tt_status

@@ -86,6 +86,10 @@ open_reader(tti_runtime *rt, tt_error *err)
         tt_ps_client_open(&rt->job->table, rt->node_count, rt->node_count + 1,
                           rt->job->table.kind == TT_PS_SPARSE ? (uint32_t)rt->job->table.rows : 1,
                           tt_mesh_outbox(rt->mesh, rt->node_count), hooks, &rt->reader, err));
+    if (rt->command.on &&
+        tt_ps_copier_open(&rt->job->table, tt_mesh_outbox(rt->mesh, rt->node_count), &rt->copier) !=
+            TT_OK)
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for checkpoints");
     tt_ps_client_set(rt->reader, 16, 0);
     tt_ps_client_adopt(rt->reader, rt->newest->view);
     return TT_OK;
@@ -159,6 +163,20 @@ continue_generations(tt_ps_view *view, const tti_restore *restore)
     memcpy(view->previous, view->owner, view->partition_count * sizeof *view->owner);
 }
 
+// Nobody takes back a move of this generation before it is published.
+static void
+note_moves(tti_runtime *rt, const tt_ps_view *view)
+{
+    uint32_t more = 0;
+    for (uint32_t p = 0; p < view->partition_count; p++) {
+        if (view->moved_at[p] != view->generation)
+            continue;
+        more += tt_load_relaxed(&rt->moving[p]) == 0;
+        tt_store_relaxed(&rt->moving[p], view->generation);
+    }
+    (void)tt_add_acq_rel(&rt->unretired, more);
+}
+
 static tt_status
 open_parts(tti_runtime *rt, const tt_setting *start, const tti_restore *restore, tt_error *err)
 {
@@ -177,6 +195,11 @@ open_parts(tti_runtime *rt, const tt_setting *start, const tti_restore *restore,
     rt->board.mesh = rt->mesh;
     rt->board.store = rt->store;
     TT_TRY(tti_membership_open(rt, err));
+    int loads = restore != NULL && restore->bytes != NULL;
+    if (loads && rt->command.on)
+        TT_TRY(tti_runtime_load(rt, restore, err));
+    if (rt->command.on)
+        note_moves(rt, rt->newest->view);
     for (uint32_t n = 0; n < rt->node_count; n++) {
         TT_TRY(tti_records_open(&rt->standings[n].records, rt->node_count));
         TT_TRY(rt->command.on ? open_process(rt, n, err) : open_node(rt, n, err));
@@ -186,8 +209,7 @@ open_parts(tti_runtime *rt, const tt_setting *start, const tti_restore *restore,
     uint16_t *owner = tt_mem_zalloc(tt_shards_count(job->shards), sizeof *owner);
     if (owner == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
-    tt_status status =
-        restore != NULL && restore->bytes != NULL ? tti_runtime_load(rt, restore, err) : TT_OK;
+    tt_status status = loads && !rt->command.on ? tti_runtime_load(rt, restore, err) : TT_OK;
     if (tti_runtime_workers(rt) > 0) {
         (void)tt_ledger_plan(rt->work.ledger, rt->newest->view->is_worker, owner);
         (void)tt_ledger_assign(rt->work.ledger, owner);
@@ -274,20 +296,6 @@ tti_runtime_wake_all(tti_runtime *rt)
     tt_event_signal(&rt->board.resume);
     if (rt->command.on)
         tti_command_send(rt);
-}
-
-// Nobody takes back a move of this generation before it is published.
-static void
-note_moves(tti_runtime *rt, const tt_ps_view *view)
-{
-    uint32_t more = 0;
-    for (uint32_t p = 0; p < view->partition_count; p++) {
-        if (view->moved_at[p] != view->generation)
-            continue;
-        more += tt_load_relaxed(&rt->moving[p]) == 0;
-        tt_store_relaxed(&rt->moving[p], view->generation);
-    }
-    (void)tt_add_acq_rel(&rt->unretired, more);
 }
 
 tt_status
@@ -594,6 +602,7 @@ tti_runtime_close(tti_runtime *rt)
     }
     tti_membership_close(rt);
     tt_ps_client_close(rt->reader);
+    tt_ps_copier_close(rt->copier);
     tt_ps_store_close(rt->store);
     tt_mesh_close(rt->mesh);
     tti_work_close(&rt->work);
@@ -631,10 +640,30 @@ tti_runtime_traffic(const tti_runtime *rt, tti_counts *sum)
 // ---- reading the model ------------------------------------------------------------------------
 
 static void
-on_reader_frame(void *self, const tt_frame *frame, const uint8_t *payload)
+on_frame(void *self, const tt_frame *frame, const uint8_t *payload)
 {
     tti_runtime *rt = self;
-    tt_ps_client_receive(rt->reader, frame, payload);
+    switch ((tt_frame_kind)frame->kind) {
+    case TT_FRAME_SAVED:
+        if (rt->copier != NULL)
+            tt_ps_copier_receive(rt->copier, frame, payload);
+        break;
+    case TT_FRAME_RESTORE:
+        tt_ps_state_answer(&rt->job->table, rt->membership.state, frame,
+                           tt_mesh_outbox(rt->mesh, rt->node_count));
+        break;
+    default:
+        tt_ps_client_receive(rt->reader, frame, payload);
+        break;
+    }
+}
+
+uint32_t
+tti_runtime_receive(tti_runtime *rt)
+{
+    uint32_t handled = tt_mesh_receive(rt->mesh, rt->node_count, 64, on_frame, rt);
+    tt_mesh_flush(rt->mesh, rt->node_count);
+    return handled;
 }
 
 static uint32_t *
@@ -677,7 +706,7 @@ tti_runtime_read_model(tti_runtime *rt, float *out, tt_error *err)
         tt_ps_client_pull(rt->reader, keys, 0, 1, out);
         while (!tt_ps_client_done(
             rt->reader)) { // servers answer as long as they run, and they outlive this call
-            if (tt_mesh_receive(rt->mesh, rt->node_count, 64, on_reader_frame, rt) == 0)
+            if (tti_runtime_receive(rt) == 0)
                 tt_mesh_wait(rt->mesh, rt->node_count, 5000000);
             tti_membership_watch(rt);
             if (rt->membership.must_fail || rt->membership.must_go_back)

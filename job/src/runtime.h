@@ -21,9 +21,10 @@ typedef struct tti_membership {
     // there are not enough nodes left. [nodes and master, in turns]
     int must_go_back, must_fail;
     uint32_t deaths, returns;
-    // The last checkpoint, while partitions are being restored from it; the board shows it, too.
+    // The last checkpoint, while partitions are being restored from it.
     tti_checkpoint file;
     tt_ps_state *state;
+    uint8_t *saved; // its bytes, where the job began from it
     // Finds it. errors TT_NOTFOUND there is none yet
     tt_status (*find_checkpoint)(void *self, tti_checkpoint *out, tt_error *err);
     void (*on_event)(void *self, const char *text);
@@ -47,6 +48,7 @@ typedef struct tti_runtime {
     tti_counts lost;        // counted by processes that have ended
     tti_node reading;       // the master's end of the mesh, which has no thread
     tt_ps_client *reader;   // its client, for evaluation
+    tt_ps_copier *copier;   // where nodes do not share the master's memory: copies for checkpoints
     tti_generation *newest; // master's own pointer to the board's current
     // Generation of a partition's move that is under way, or 0; and how many are: they still have
     // to leave their old server, or to be restored. Taken back by servers.
@@ -126,10 +128,13 @@ void tti_runtime_peek_model(const tti_runtime *rt, float *out);
 // so within the time. No partition may be on its way. Ended by tti_runtime_go_on.
 int tti_runtime_hold(tti_runtime *rt);
 void tti_runtime_go_on(tti_runtime *rt);
-// While held, or stopped. Faults are in the archive's status.
+// While held: has all servers' copies come. False when they do not, for nodes have died.
+int tti_runtime_copy(tti_runtime *rt);
+// After that, or stopped. Faults are in the archive's status.
 void tti_runtime_save(tti_runtime *rt, tt_archive *out);
 uint64_t tti_runtime_save_bytes(const tti_runtime *rt);
-// Of a runtime whose parts were just opened. errors TT_CORRUPT, TT_INVALID another model; TT_NOMEM
+// Of a runtime whose nodes were just opened, or, where they do not share its memory, are about to
+// be. errors TT_CORRUPT, TT_INVALID another model; TT_NOMEM
 TT_NODISCARD tt_status tti_runtime_load(tti_runtime *rt, const tti_restore *restore, tt_error *err);
 
 // The parameters' part of what tti_runtime_save wrote. errors TT_CORRUPT, TT_INVALID, TT_NOMEM
@@ -137,6 +142,8 @@ TT_NODISCARD tt_status tti_runtime_open_saved(
     tti_runtime *rt, const uint8_t *bytes, uint64_t count, tt_ps_state **out, tt_error *err);
 
 // runtime.c
+// Lets in what has come to the master's end of the mesh.
+uint32_t tti_runtime_receive(tti_runtime *rt);
 // Waits until something may be worth a look; seen: of the board's bell before the last look.
 void tti_runtime_wait(tti_runtime *rt, uint32_t seen, uint64_t timeout_ns);
 // What node n has counted goes to what was counted before: its process is gone.

@@ -126,6 +126,10 @@ save_table(tti_runtime *rt, tt_archive *out)
         tt_ps_store_save(rt->store, out);
         return;
     }
+    if (rt->command.on) {
+        tt_ps_copier_take(rt->copier, out);
+        return;
+    }
     for (uint32_t n = 0; n < rt->node_count; n++)
         count += holds(rt, n) ? tt_ps_server_save_count(rt->processes[n].node.server, &bytes) : 0;
     TT_ARCHIVE(out, count);
@@ -134,12 +138,36 @@ save_table(tti_runtime *rt, tt_archive *out)
             tt_ps_server_save(rt->processes[n].node.server, out);
 }
 
+int
+tti_runtime_copy(tti_runtime *rt)
+{
+    uint32_t generation = rt->newest->view->generation;
+    if (!rt->command.on)
+        return 1;
+    tt_ps_copier_begin(rt->copier, rt->newest->view, tt_clock_now(&rt->clock));
+    tt_mesh_flush(rt->mesh, rt->node_count);
+    while (!tt_ps_copier_done(rt->copier)) {
+        if (tti_runtime_receive(rt) == 0)
+            tt_mesh_wait(rt->mesh, rt->node_count, 1000000);
+        tti_membership_watch(rt);
+        if (rt->newest->view->generation != generation || rt->membership.must_fail ||
+            rt->membership.must_go_back) {
+            tt_ps_copier_abandon(rt->copier);
+            return 0;
+        }
+        tt_ps_copier_tick(rt->copier, tt_clock_now(&rt->clock), rt->board.retry_ns);
+    }
+    return 1;
+}
+
 uint64_t
 tti_runtime_save_bytes(const tti_runtime *rt)
 {
     uint64_t bytes = 4096 + 16 * (uint64_t)tt_shards_count(rt->job->shards), part;
     if (rt->store != NULL)
         return bytes + tt_ps_store_save_bytes(rt->store);
+    if (rt->command.on)
+        return bytes + tt_ps_copier_bytes(rt->copier);
     for (uint32_t n = 0; n < rt->node_count; n++) {
         if (!holds(rt, n))
             continue;
@@ -201,11 +229,29 @@ static void
 begin_at_round(tti_runtime *rt, uint32_t round)
 {
     rt->newest->view->effective_round = round;
-    for (uint32_t n = 0; rt->command.on && n < rt->node_count; n++)
-        if (rt->processes[n].newest != NULL)
-            rt->processes[n].newest->view->effective_round = round;
     tti_work_begin_at_round(&rt->work, round);
     tti_work_begin_at_round(&rt->seen, round);
+}
+
+// Servers that do not share the master's memory ask for their partitions: what is saved stays here
+// till they have them.
+static tt_status
+keep_table(tti_runtime *rt, const tt_archive *in, uint64_t iterations, tt_error *err)
+{
+    tti_membership *m = &rt->membership;
+    tt_archive copy;
+    size_t count = in->count - in->cursor;
+    m->saved = tt_mem_alloc(TT_MAX(count, (size_t)1));
+    if (m->saved == NULL)
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory to restore the parameters");
+    memcpy(m->saved, in->bytes + in->cursor, count);
+    tt_archive_read(&copy, m->saved, count);
+    TT_TRY(tt_ps_state_open(&rt->job->table, &copy, &m->state, err));
+    m->file.iteration = iterations;
+    tt_ps_view_restore(rt->newest->view);
+    if (is_bsp(rt)) // where all workers begin
+        begin_at_round(rt, tt_ps_state_round(m->state));
+    return TT_OK;
 }
 
 static tt_status
@@ -217,8 +263,7 @@ load_table(tti_runtime *rt, tt_archive *in, tt_error *err)
     if (rt->store != NULL)
         status = tt_ps_store_load(rt->store, state);
     for (uint32_t n = 0; rt->store == NULL && status == TT_OK && n < rt->node_count; n++)
-        if (rt->processes[n].node.server != NULL)
-            status = tt_ps_server_load(rt->processes[n].node.server, state);
+        status = tt_ps_server_load(rt->processes[n].node.server, state);
     if (is_bsp(rt)) // where all workers begin
         begin_at_round(rt, tt_ps_state_round(state));
     tt_ps_state_close(state);
@@ -268,7 +313,7 @@ tti_runtime_load(tti_runtime *rt, const tti_restore *restore, tt_error *err)
     rt->elapsed_ns = (uint64_t)(restore->elapsed_s * 1e9);
     TT_TRY(load_untrained(rt, &in, err));
     uint64_t middle = tt_clock_now(&rt->clock);
-    TT_TRY(load_table(rt, &in, err));
+    TT_TRY(rt->command.on ? keep_table(rt, &in, iterations, err) : load_table(rt, &in, err));
     rt->load_data_s = (double)(middle - begin) * 1e-9;
     rt->load_model_s = (double)(tt_clock_now(&rt->clock) - middle) * 1e-9;
     return TT_OK;

@@ -117,6 +117,10 @@ copy_all(tti_training *tr, int last)
     double begin = tti_training_now(tr);
     if (!tti_runtime_hold(tr->rt))
         return 0;
+    if (!tti_runtime_copy(tr->rt)) {
+        tti_runtime_go_on(tr->rt);
+        return 0;
+    }
     tti_training_drain(tr);
     copy_runtime(tr);
     c->file.iteration = tr->iterations;

@@ -197,6 +197,19 @@ note_progress(tti_training *tr)
         tt_reconfig_retired(&tr->transition, tti_training_now(tr));
 }
 
+// Nodes that were started anew are still being sent what they are to hold; how long that takes is
+// the model's part of the restart.
+static int
+is_loading(tti_training *tr)
+{
+    double since_s = tti_training_now(tr) - tr->transition.cost.start_s;
+    if (tt_load_acquire(&tr->rt->unretired) == 0) // partition_retired
+        return 0;
+    tt_reconfig_cost *cost = &tr->transition.cost;
+    cost->model_s = since_s - cost->checkpoint_s - cost->data_s;
+    return 1;
+}
+
 void
 tti_training_follow_transition(tti_training *tr)
 {
@@ -204,6 +217,8 @@ tti_training_follow_transition(tti_training *tr)
     if (tr->transition.active) {
         uint64_t carried, drained;
         note_progress(tr);
+        if (tr->transition.cost.method == TT_RECONFIG_CHECKPOINT && is_loading(tr))
+            return;
         tti_runtime_bytes(rt, &carried, &drained);
         if (tt_reconfig_finished(&tr->transition, tti_training_now(tr), tti_runtime_iterations(rt),
                                  carried, drained, longest_wait(tr))) {

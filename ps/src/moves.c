@@ -597,6 +597,10 @@ tti_server_move_tick(tt_ps_server *server, tti_slot *slot)
     if (slot->state != TTI_ARRIVING || ++slot->ticks < 2u << slot->arrival.asked)
         return;
     slot->ticks = 0;
+    if (slot->arrival.restores) {
+        tti_server_ask_restore(server, slot);
+        return;
+    }
     if (!slot->arrival.header_in) {
         fetch(server, slot, NULL, 0, TT_FRAME_HEADER);
         return;

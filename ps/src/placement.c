@@ -172,6 +172,15 @@ tt_ps_view_first(const tt_ps_table *table,
     return TT_OK;
 }
 
+void
+tt_ps_view_restore(tt_ps_view *view)
+{
+    for (uint32_t p = 0; p < view->partition_count; p++) {
+        view->moved_at[p] = view->restored_at[p] = view->generation;
+        view->moved_by[p] = TT_PS_MOVE_RESTORE;
+    }
+}
+
 // Those whose owner is another one than in `view` move.
 static void
 note_moves(const tt_ps_view *view, tt_ps_view *next)

@@ -1,6 +1,5 @@
 // The server core: life cycle, adoption of views, dispatch.
 #include "server_core.h"
-#include "table_state.h"
 #include <string.h>
 
 // ---- scratch and small helpers ----------------------------------------------------------------
@@ -198,7 +197,10 @@ tt_ps_server_start(tt_ps_server *server, const tt_ps_view *view)
         if (view->owner[p] != server->node)
             continue;
         TT_TRY(tti_slot_open(server, slot));
-        slot->state = TTI_SERVING;
+        if (view->restored_at[p] == view->generation)
+            tti_server_await_restore(server, slot);
+        else
+            slot->state = TTI_SERVING;
     }
     tti_server_count_bytes(server);
     return TT_OK;
@@ -224,7 +226,8 @@ tt_ps_server_join(tt_ps_server *server, const tt_ps_view *view)
 // ---- adoption ---------------------------------------------------------------------------------
 
 // Rule 12 with a checkpoint only: a server that died took the newest state with it, and what any
-// other has of the partition is no longer of use. Its owner takes it from the last checkpoint.
+// other has of the partition is no longer of use. Its owner takes it from the last checkpoint, and
+// keeps requests until it is there.
 static void
 restore_slot(tt_ps_server *server, const tt_ps_view *view, uint32_t p)
 {
@@ -236,16 +239,9 @@ restore_slot(tt_ps_server *server, const tt_ps_view *view, uint32_t p)
     slot->peer = view->owner[p];
     if (view->moved_at[p] != generation || view->owner[p] != server->node)
         return; // another's; or it has moved on since, and comes from there
-    const tt_ps_state *state = server->hooks.checkpoint(server->hooks.self);
     tt_status status = tti_slot_open(server, slot);
-    if (status == TT_OK && state != NULL)
-        status = tti_partition_load(slot->partition, state);
     TT_ASSERT(status == TT_OK); // as large as what another host had of it
-    slot->state = TTI_SERVING;
-    if (p == 0)
-        tt_store_relaxed(&server->counters.iterations, slot->partition->iterations);
-    if (server->hooks.retired != NULL)
-        server->hooks.retired(server->hooks.self, p, generation);
+    tti_server_await_restore(server, slot);
 }
 
 // What a process that is gone has asked for is not answered to the one that follows it.
@@ -389,6 +385,12 @@ dispatch(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uint
         break;
     case TT_FRAME_COMPLETE:
         tti_server_handle_complete(server, slot, frame);
+        break;
+    case TT_FRAME_SAVE:
+        tti_server_handle_save(server, slot, frame);
+        break;
+    case TT_FRAME_RESTORED:
+        tti_server_handle_restored(server, slot, frame, payload);
         break;
     default:
         break;

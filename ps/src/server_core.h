@@ -58,6 +58,7 @@ typedef struct tti_arrival {
     uint8_t *present;    // dense: one byte a row
     int last_in;         // the drain has ended
     uint32_t asked;      // times, since then, for what is missing; each time with more patience
+    int restores;        // it comes from the last checkpoint
 } tti_arrival;
 
 // What the old owner keeps while it is sealed.
@@ -125,6 +126,16 @@ enum { TTI_HELD_MAX = 4096, TTI_PIECE_BYTES = 64 << 10, TTI_ASKED_MAX = 6 };
 uint32_t *tti_server_rows(tt_ps_server *server, size_t count);
 float *tti_server_values(tt_ps_server *server, size_t count);
 uint8_t *tti_server_bytes(tt_ps_server *server, size_t count);
+
+// state_frames.c
+void tti_server_handle_save(tt_ps_server *server, const tti_slot *slot, const tt_frame *frame);
+// A slot just opened: its partition comes from the last checkpoint.
+void tti_server_await_restore(tt_ps_server *server, tti_slot *slot);
+void tti_server_ask_restore(tt_ps_server *server, tti_slot *slot);
+void tti_server_handle_restored(tt_ps_server *server,
+                                tti_slot *slot,
+                                const tt_frame *frame,
+                                const uint8_t *payload);
 
 void tti_server_count_bytes(tt_ps_server *server);
 

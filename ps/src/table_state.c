@@ -290,6 +290,23 @@ tti_partition_load(tti_partition *partition, const tt_ps_state *state)
 }
 
 tt_status
+tti_partition_read(tti_partition *partition, tt_archive *in, uint32_t *round)
+{
+    saved_partition p;
+    int dense = partition->table->kind == TT_PS_DENSE;
+    if (read_partition(partition->table, in, &p, NULL) != TT_OK || p.id != partition->id ||
+        (dense && p.rows != partition->rows))
+        return TT_CORRUPT;
+    partition->steps = p.steps;
+    partition->iterations = p.iterations;
+    *round = p.round;
+    if (!dense)
+        return load_sparse(partition, &p, 1);
+    load_dense(partition, &p, partition->first);
+    return TT_OK;
+}
+
+tt_status
 tt_ps_server_load(tt_ps_server *server, const tt_ps_state *state)
 {
     for (uint32_t p = 0; p < server->table->partition_count; p++) {

@@ -209,11 +209,14 @@ retired(void *self, uint32_t partition, uint32_t generation)
     w->unretired--;
 }
 
-static const tt_ps_state *
-no_checkpoint(void *self)
+// The end that keeps the checkpoints. There are none.
+static void
+answer_as_keeper(world *w, const tt_frame *frame)
 {
-    TT_UNUSED(self);
-    return NULL;
+    actor keeper = {.world = w, .index = w->node_count};
+    tt_outbox outbox = {&keeper, post};
+    if (frame->kind == TT_FRAME_RESTORE)
+        tt_ps_state_answer(&w->table, NULL, frame, outbox);
 }
 
 static void
@@ -227,9 +230,11 @@ deliver(world *w)
     if (!duplicate)
         w->net[i] = w->net[--w->net_count];
     if (!(w->lossy && pick(w, 100) < w->drop_percent)) {
-        actor *to = &w->actors[item.to];
+        actor *to = item.to < w->node_count ? &w->actors[item.to] : NULL;
         tt_frame_kind kind = (tt_frame_kind)item.frame.kind;
-        if (to->ended)
+        if (to == NULL)
+            answer_as_keeper(w, &item.frame);
+        else if (to->ended)
             ; // nobody is there
         else if (kind == TT_FRAME_PULL_REPLY || kind == TT_FRAME_PUSH_ACK ||
                  kind == TT_FRAME_MOVED) {
@@ -466,9 +471,13 @@ open_process(actor *a, const tt_ps_view *view)
     world *w = a->world;
     tt_error err;
     tt_outbox outbox = {a, post};
-    tt_ps_hooks hooks = {a, newest, retired, no_checkpoint, a->attempt};
+    tt_ps_hooks hooks = {.self = a,
+                         .newest = newest,
+                         .retired = retired,
+                         .keeper = w->node_count,
+                         .attempt = a->attempt};
     assert_int_equal(
-        tt_ps_server_open(&w->table, a->index, w->node_count, outbox, hooks, &a->server, &err),
+        tt_ps_server_open(&w->table, a->index, w->node_count + 1, outbox, hooks, &a->server, &err),
         TT_OK);
     assert_int_equal(tt_ps_server_start(a->server, view), TT_OK);
     assert_int_equal(tt_ps_client_open(&w->table, a->index, w->node_count, SPARSE_KEYS, outbox,

@@ -130,6 +130,10 @@ BUGS = {
     "rest_before_the_records": ("a worker is thought at rest before all it has trained is known", [
         (COMMAND, "    standing->resting = complete ? report->resting : 0;\n", "    standing->resting = report->resting;\n"),
     ]),
+    "restored_twice": ("the state of a checkpoint that comes again replaces what was trained since", [
+        ("ps/src/state_frames.c", "    if (slot->state != TTI_ARRIVING || !slot->arrival.restores ||\n        frame->attempt",
+         "    if (slot->partition == NULL ||\n        frame->attempt"),
+    ]),
     "slices_of_the_dead": ("nobody goes back for a dead worker's slices", [
         (WORKER, "    node->round = view->redo_from;\n", "    node->round = next;\n"),
     ]),

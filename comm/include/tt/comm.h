@@ -25,6 +25,10 @@ typedef enum tt_frame_kind {
     TT_FRAME_PIECE,      // old owner -> new owner: rows of the seal
     TT_FRAME_SEAL,       // old owner -> new owner: the sealed header
     TT_FRAME_COMPLETE,   // new owner -> old owner: everything is here, free yours
+    TT_FRAME_SAVE,       // keeper of checkpoints -> server: send a copy of this partition
+    TT_FRAME_SAVED,      // server -> keeper
+    TT_FRAME_RESTORE,    // server -> keeper: send this partition as it was in the last checkpoint
+    TT_FRAME_RESTORED,   // keeper -> server
     TT_FRAME_HEARTBEAT,  // node -> master: this process lives (tt/cluster_members.h)
     TT_FRAME_HEARTBEAT_REPLY, // master -> node
     TT_FRAME_ORDER,           // master -> node's agent: how things stand and what to do

@@ -129,6 +129,8 @@ TT_NODISCARD tt_status tt_ps_view_first(const tt_ps_table *table,
                                         uint32_t node_count,
                                         const uint8_t *is_server,
                                         tt_ps_view **out);
+// All partitions of a first view come from a checkpoint.
+void tt_ps_view_restore(tt_ps_view *view);
 // Generation + 1 with other servers: balanced with the fewest moves. is_server NULL: same
 // placement, another setting.
 TT_NODISCARD tt_status tt_ps_view_next(const tt_ps_view *view,
@@ -176,9 +178,7 @@ typedef struct tt_ps_hooks {
     // Partition `partition`, moved at `generation`, has left this server and its memory is free;
     // or, restored at `generation`, it is here.
     void (*retired)(void *self, uint32_t partition, uint32_t generation);
-    // The last checkpoint, or NULL when the job has not come to one: everything begins at zero.
-    // Asked when a partition is to be restored; used until the call that asks for it returns.
-    const tt_ps_state *(*checkpoint)(void *self);
+    uint32_t keeper;  // the end that keeps the last checkpoint: asked for what is to be restored
     uint32_t attempt; // which process of its node's number this is (tt_ps_view); 0 is 1
 } tt_ps_hooks;
 
@@ -199,7 +199,8 @@ TT_NODISCARD tt_status tt_ps_server_open(const tt_ps_table *table,
                                          tt_ps_hooks hooks,
                                          tt_ps_server **out,
                                          tt_error *err);
-// The first view: partitions owned by this node begin here at zero.
+// The first view: partitions owned by this node begin here at zero, or are restored from the last
+// checkpoint where the view says so.
 TT_NODISCARD tt_status tt_ps_server_start(tt_ps_server *server, const tt_ps_view *view);
 // The first view of a process that begins while the job goes on: what it owns there is on its way
 // from the previous owner.

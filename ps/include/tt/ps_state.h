@@ -12,6 +12,7 @@
 #ifndef TT_PS_STATE_H
 #define TT_PS_STATE_H
 
+#include "tt/comm.h"
 #include "tt/core_archive.h"
 
 typedef struct tt_ps_state tt_ps_state;
@@ -43,5 +44,35 @@ uint32_t tt_ps_state_round(const tt_ps_state *state);
 // values. errors TT_NOMEM
 TT_NODISCARD tt_status tt_ps_server_load(struct tt_ps_server *server, const tt_ps_state *state);
 TT_NODISCARD tt_status tt_ps_store_load(struct tt_ps_store *store, const tt_ps_state *state);
+
+// ---- over the network --------------------------------------------------------------------------
+
+struct tt_ps_view;
+
+// Copies of all partitions, asked for from their servers and put together as tt_ps_server_save and
+// the count before it would write them. A state machine like client and server (tt/ps.h); at rest
+// as above. thread: the caller's
+typedef struct tt_ps_copier tt_ps_copier;
+TT_NODISCARD tt_status tt_ps_copier_open(const struct tt_ps_table *table,
+                                         tt_outbox outbox,
+                                         tt_ps_copier **out);
+void tt_ps_copier_close(tt_ps_copier *copier);
+// view: who has what; borrowed until the copies are taken or abandoned.
+void tt_ps_copier_begin(tt_ps_copier *copier, const struct tt_ps_view *view, uint64_t now_ns);
+// A frame SAVED.
+void tt_ps_copier_receive(tt_ps_copier *copier, const tt_frame *frame, const uint8_t *payload);
+// Asks again for what has not come for retry_ns.
+void tt_ps_copier_tick(tt_ps_copier *copier, uint64_t now_ns, uint64_t retry_ns);
+int tt_ps_copier_done(const tt_ps_copier *copier);
+uint64_t tt_ps_copier_bytes(const tt_ps_copier *copier);
+// Appends the count and all partitions, when done.
+void tt_ps_copier_take(tt_ps_copier *copier, tt_archive *out);
+void tt_ps_copier_abandon(tt_ps_copier *copier);
+
+// Answers a frame RESTORE. state NULL: there is no checkpoint, everything begins at zero.
+void tt_ps_state_answer(const struct tt_ps_table *table,
+                        const tt_ps_state *state,
+                        const tt_frame *request,
+                        tt_outbox outbox);
 
 #endif
