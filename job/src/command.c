@@ -43,39 +43,36 @@ is_reached(const tti_runtime *rt, uint32_t n)
 
 // ---- rows --------------------------------------------------------------------------------------
 
-// Near the end none has more than a share of what is left, so that all end at about the same time
+// Rows of which none has more in advance near the end, so that all end at about the same time
 // (guided self-scheduling: Polychronopoulos, Kuck 1987).
 static uint64_t
-share(const tti_runtime *rt, const tti_reach *reach)
+fair_share(const tti_runtime *rt)
 {
     uint64_t limit = tt_load_relaxed(&rt->work.example_limit);
     uint64_t taken = tt_ledger_examples(rt->work.ledger);
     uint64_t left = limit > taken ? limit - taken : 0;
-    uint64_t fair = left / (2 * TT_MAX(tti_runtime_workers(rt), 1u));
-    return reach->account.trained + TT_MAX(fair, 2 * (uint64_t)TT_MAX(reach->unit, 1u));
+    return left / (2 * TT_MAX(tti_runtime_workers(rt), 1u));
 }
 
 static void
-grant(tti_runtime *rt, uint32_t n)
+grant(tti_runtime *rt, uint32_t n, uint64_t fair)
 {
     tti_reach *reach = &rt->command.nodes[n];
     tti_account *account = &reach->account;
-    uint64_t wanted = TT_MIN(reach->wanted, share(rt, reach));
-    if (wanted <= account->granted || rt->board.stop)
+    uint64_t unit = TT_MAX(reach->unit, 1u);
+    uint64_t wanted = TT_MIN(reach->wanted, account->trained + TT_MAX(fair, 2 * unit));
+    if (wanted < account->granted + unit || rt->board.stop)
         return;
     wanted -= account->granted;
-    wanted -= wanted % TT_MAX(reach->unit, 1u);
-    if (wanted == 0)
-        return;
+    wanted -= wanted % unit;
     // A batch at a time: so do rows come back that were taken and not trained.
     for (reach->dry = 0; wanted > 0 && !reach->dry;) {
-        uint32_t batch = (uint32_t)TT_MIN(wanted, TT_MAX(reach->unit, 1u));
-        batch = TT_MIN(batch, tti_worker_rows_max(rt->job));
+        uint32_t batch = (uint32_t)TT_MIN(unit, tti_worker_rows_max(rt->job));
         if (tti_account_room(account) < batch)
             return;
         uint32_t taken = tti_work_take(&rt->work, n, batch, rt->command.batch);
         tti_account_grant(account, rt->command.batch, taken);
-        wanted -= taken;
+        wanted -= TT_MIN(taken, wanted);
         reach->dry = taken < batch;
     }
 }
@@ -99,9 +96,10 @@ tti_command_grant(tti_runtime *rt)
     if (rt->job->table.consistency == TT_PS_BSP)
         return;
     end_quarantine(rt);
+    uint64_t fair = fair_share(rt);
     for (uint32_t n = 0; n < rt->node_count; n++)
         if (is_reached(rt, n))
-            grant(rt, n);
+            grant(rt, n, fair);
 }
 
 static void
