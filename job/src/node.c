@@ -29,6 +29,7 @@ void
 tti_node_serve(tti_node *node, uint64_t timeout_ns)
 {
     tti_board *board = node->board;
+    tt_ps_server_hear(node->server);
     int moving = tt_ps_server_moving(node->server) > 0;
     if (moving || !tt_ps_client_done(node->client))
         tt_ps_client_time(node->client, tt_clock_now(&board->clock));

@@ -362,6 +362,13 @@ tt_ps_server_adopt(tt_ps_server *server, const tt_ps_view *view)
         receive_early(server);
 }
 
+void
+tt_ps_server_hear(tt_ps_server *server)
+{
+    if (server->early != NULL)
+        tt_ps_server_adopt(server, server->hooks.newest(server->hooks.self));
+}
+
 // ---- messages ---------------------------------------------------------------------------------
 
 static void

@@ -2,7 +2,8 @@
 // reorderings happen meanwhile, and whichever way partitions travel. Method: servers and clients
 // stepped in one thread over a bag of messages with a seeded schedule; integer additive updates
 // whose exact sum is known. A failing seed is printed; TT_SEED=n runs that one alone (by every way
-// of moving), TT_SEEDS=n sets how many.
+// of moving), TT_SEEDS=n sets how many. Each process hears of a new view at a time of its own; under
+// BSP before it begins the round from which it holds.
 //
 // With deaths, processes end anywhere, or are declared dead and go on for a while, and come back
 // under the next attempt. What a server held begins at zero again, as there is no checkpoint; from
@@ -35,6 +36,7 @@ typedef struct actor {
     uint32_t index;
     tt_ps_server *server;
     tt_ps_client *client;
+    uint32_t heard;            // the newest of the world's views that it knows
     const tt_ps_view *adopted; // by the node (the server core may be ahead)
     int working;               // acts as a worker now
     int pushing;
@@ -192,8 +194,18 @@ post(void *self, uint32_t to, tt_frame *frame, const tt_span *spans, uint32_t sp
 static const tt_ps_view *
 newest(void *self)
 {
-    actor *a = self;
-    return a->world->views[a->world->view_count - 1];
+    const actor *a = self;
+    return a->world->views[a->heard];
+}
+
+// What was published reaches each process at some time, of which the others know nothing.
+static void
+hear(actor *a)
+{
+    if (a->ended || pick(a->world, 4) > 0)
+        return;
+    a->heard = a->world->view_count - 1;
+    tt_ps_server_hear(a->server);
 }
 
 static void
@@ -288,8 +300,12 @@ next_slice(const actor *a, uint32_t from)
 static void
 boundary(actor *a)
 {
+    world *w = a->world;
+    int bsp = w->table.consistency == TT_PS_BSP;
+    // The gate: nobody begins a round from which a view holds before he has heard of it.
+    if (bsp && a->working && a->round >= w->views[w->view_count - 1]->effective_round)
+        a->heard = w->view_count - 1;
     const tt_ps_view *view = newest(a);
-    int bsp = a->world->table.consistency == TT_PS_BSP;
     if (view->attempt[a->index] != a->attempt)
         return; // it was declared dead, and has not heard of it
     if (view != a->adopted && (!bsp || !a->working || a->round >= view->effective_round)) {
@@ -484,6 +500,7 @@ open_process(actor *a, const tt_ps_view *view)
                                        hooks, &a->client, &err),
                      TT_OK);
     tt_ps_client_adopt(a->client, view);
+    a->heard = w->view_count - 1;
     a->adopted = view;
     a->lost_seen = view->lost_at;
     a->pushing = 2;
@@ -632,6 +649,7 @@ step(world *w, int may_begin, int may_publish)
     w->now++;
     uint32_t what = pick(w, 100);
     actor *a = &w->actors[pick(w, w->node_count)];
+    hear(a);
     if (what < 60)
         deliver(w);
     else if (what < 90)
@@ -660,7 +678,8 @@ settled(world *w)
         actor *a = &w->actors[n];
         if (a->ended)
             continue;
-        if (!tt_ps_client_done(a->client) || tt_ps_server_moving(a->server) > 0 || a->pushing == 1)
+        if (!tt_ps_client_done(a->client) || tt_ps_server_moving(a->server) > 0 ||
+            a->pushing == 1 || a->heard + 1 < w->view_count)
             return 0;
         held += tt_ps_server_held(a->server);
         for (uint32_t p = 0; p < w->table.partition_count; p++)
@@ -765,6 +784,7 @@ finish(world *w)
         w->now++;
         actor *a = &w->actors[pick(w, w->node_count)];
         int bsp = w->table.consistency == TT_PS_BSP;
+        hear(a);
         deliver(w);
         worker_step(a, bsp && a->round < last_round(w));
         if (a->ended)

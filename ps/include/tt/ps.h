@@ -207,6 +207,9 @@ TT_NODISCARD tt_status tt_ps_server_start(tt_ps_server *server, const tt_ps_view
 void tt_ps_server_join(tt_ps_server *server, const tt_ps_view *view);
 // A newer view: seals what leaves, awaits what comes. Older or equal ones are ignored.
 void tt_ps_server_adopt(tt_ps_server *server, const tt_ps_view *view);
+// A newer view may be known by now (hooks.newest): adopts it if messages wait for it. The driver
+// calls it whenever it lets messages in.
+void tt_ps_server_hear(tt_ps_server *server);
 void tt_ps_server_set_ops(tt_ps_server *server, const tt_vec_ops *ops);
 // A frame for a server (PULL, PUSH, FETCH, PIECE, SEAL, COMPLETE, MOVED of a fetch).
 void tt_ps_server_receive(tt_ps_server *server, const tt_frame *frame, const uint8_t *payload);
