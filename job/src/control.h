@@ -18,7 +18,7 @@ typedef struct tti_order {
     uint32_t row_count;
     uint32_t has_generation;
     uint32_t generation; // the order is of no use to who does not know this one
-    uint32_t reserved; // so that the struct, which is compared and sent, has no holes
+    uint32_t reserved;   // so that the struct, which is compared and sent, has no holes
 } tti_order;
 
 // A move or restore of a partition that has ended at this node.

@@ -2,8 +2,8 @@
 // reorderings happen meanwhile, and whichever way partitions travel. Method: servers and clients
 // stepped in one thread over a bag of messages with a seeded schedule; integer additive updates
 // whose exact sum is known. A failing seed is printed; TT_SEED=n runs that one alone (by every way
-// of moving), TT_SEEDS=n sets how many. Each process hears of a new view at a time of its own; under
-// BSP before it begins the round from which it holds.
+// of moving), TT_SEEDS=n sets how many. Each process hears of a new view at a time of its own;
+// under BSP before it begins the round from which it holds.
 //
 // With deaths, processes end anywhere, or are declared dead and go on for a while, and come back
 // under the next attempt. What a server held begins at zero again, as there is no checkpoint; from
