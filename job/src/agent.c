@@ -1,5 +1,6 @@
 // The agent of a node's process. On simulated hosts a thread beside the node's.
-#include "runtime.h"
+#include "process.h"
+#include "simulated.h"
 #include <string.h>
 
 // ---- a new attempt -----------------------------------------------------------------------------
@@ -53,19 +54,15 @@ begin_attempt(tti_process *process)
     node->working = 0;
     node->clock_ended = node->clock_unknown = 0;
     node->attempt = process->pulse.attempt;
-    process->crashed = 0;
     forget_board(&process->board);
     forget_standing(&process->standing);
     forget_backlog(&process->backlog);
     tti_lease_forget(&process->lease);
-    process->order_heard = 0;
+    process->order_heard = process->report_heard = process->news_number = 0;
     process->last = (tti_report){0};
     process->reported_ns = 0;
-    while (process->newest != NULL) {
-        tti_generation *previous = process->newest->previous;
-        tti_generation_free(process->newest);
-        process->newest = previous;
-    }
+    tti_generations_free(process->newest);
+    process->newest = NULL;
     process->board.current = NULL;
 }
 
@@ -127,6 +124,7 @@ obey(tti_process *process, tti_order_parts *parts)
 {
     const tti_order *order = &parts->order;
     uint32_t known = process->newest != NULL ? process->newest->view->generation : 0;
+    process->report_heard = TT_MAX(process->report_heard, order->report_heard);
     // The gate may be open again for those who know what was published behind it.
     if (order->number <= process->order_heard ||
         (parts->generation == NULL && known < order->generation))
@@ -155,8 +153,7 @@ take_order(tti_process *process, const tt_frame *frame, const uint8_t *payload)
     if (tti_order_read(payload, frame->payload_bytes, &parts) != TT_OK)
         return; // it will be said again
     obey(process, &parts);
-    if (parts.generation != NULL)
-        tti_generation_free(parts.generation);
+    tti_generations_free(parts.generation);
 }
 
 static void
@@ -231,7 +228,6 @@ count(tti_process *process, tti_report *report)
     report->counts.bytes -= process->before.bytes;
     report->counts.chunks -= process->before.chunks;
     report->counts.sleeps -= process->before.sleeps;
-    report->iterations = tt_load_relaxed(&s->iterations);
     backlog->wait_max_ns = TT_MAX(backlog->wait_max_ns, tt_swap_seq(&s->wait_max_ns, 0u));
     report->wait_max_ns = backlog->wait_max_ns;
 }
@@ -279,7 +275,17 @@ has_new_ends(tti_backlog *backlog)
     return some;
 }
 
-// beat: a heartbeat was sent just now. What was not heard by then may be lost.
+// Something is new, and was not said or not heard.
+static int
+has_news(tti_process *process, const tti_report *report, uint64_t now)
+{
+    if (differs(process, report) || has_new_ends(&process->backlog))
+        return 1;
+    return process->news_number > process->report_heard &&
+           now - process->news_ns > process->board.retry_ns;
+}
+
+// beat: a heartbeat was sent just now.
 static void
 report_if_due(tti_process *process, int beat)
 {
@@ -290,12 +296,20 @@ report_if_due(tti_process *process, int beat)
         tti_records_take(&process->standing.records, backlog->records + backlog->record_count,
                          TTI_BACKLOG - backlog->record_count);
     uint64_t now = tt_clock_now(&process->board.clock);
-    int records = backlog->record_first + backlog->record_count > backlog->record_sent &&
-                  now - process->reported_ns >= process->report_period_ns;
-    if (!beat && !records && !differs(process, &report) && !has_new_ends(backlog))
+    int rests = now - process->reported_ns < process->report_period_ns; // no haste
+    int records = backlog->record_first + backlog->record_count > backlog->record_sent;
+    int owes = process->order_heard > process->last.order;
+    report.news = (uint32_t)has_news(process, &report, now);
+    if (!beat && !report.news && (rests || !(records || owes)))
         return;
+    // What was not heard by the next heartbeat, or when news is said again, may be lost.
+    int all = beat || process->news_number > process->report_heard;
     process->reported_ns = now;
-    send_report(process, &report, beat);
+    send_report(process, &report, all);
+    if (report.news) {
+        process->news_number = report.number;
+        process->news_ns = now;
+    }
 }
 
 // ---- its thread --------------------------------------------------------------------------------

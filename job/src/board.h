@@ -19,6 +19,9 @@ typedef struct tti_generation {
     struct tti_generation *previous;
 } tti_generation;
 
+// Frees it and all before it. NULL: nothing.
+void tti_generations_free(tti_generation *newest);
+
 typedef struct tti_board {
     // set before any node is there
     const tt_job *job;

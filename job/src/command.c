@@ -15,7 +15,6 @@ tti_command_open(tti_runtime *rt, tt_error *err)
     c->batch = tt_mem_zalloc(tti_worker_rows_max(rt->job), sizeof *c->batch);
     if (status != TT_OK || c->batch == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
-    c->on = 1;
     return TT_OK;
 }
 
@@ -31,7 +30,6 @@ tti_command_close(tti_runtime *rt)
     tt_mem_free(c->quarantine);
     tt_archive_fini(&c->out);
     c->nodes = NULL;
-    c->on = 0;
 }
 
 static int
@@ -67,7 +65,7 @@ grant(tti_runtime *rt, uint32_t n, uint64_t fair)
     wanted -= wanted % unit;
     // A batch at a time: so do rows come back that were taken and not trained.
     for (reach->dry = 0; wanted > 0 && !reach->dry;) {
-        uint32_t batch = (uint32_t)TT_MIN(unit, tti_worker_rows_max(rt->job));
+        uint32_t batch = (uint32_t)unit;
         if (tti_account_room(account) < batch)
             return;
         uint32_t taken = tti_work_take(&rt->work, n, batch, rt->command.batch);
@@ -103,28 +101,19 @@ tti_command_grant(tti_runtime *rt)
 }
 
 static void
-append_rows(const tti_account *account, uint32_t *out)
-{
-    for (uint64_t first = account->trained; first < account->granted;) {
-        const uint32_t *rows;
-        uint32_t count = tti_account_rows(account, first, &rows);
-        memcpy(out + (first - account->trained), rows, count * sizeof *rows);
-        first += count;
-    }
-}
-
-static void
 quarantine(tti_command *c, const tti_account *account)
 {
-    size_t count = tti_account_untrained(account), wanted = c->quarantine_count + count;
+    uint32_t count = (uint32_t)tti_account_untrained(account);
+    size_t wanted = c->quarantine_count + count;
+    if (count == 0)
+        return;
     if (wanted > c->quarantine_capacity) {
         uint32_t *grown = tt_mem_realloc(c->quarantine, 2 * wanted * sizeof *grown);
         TT_ASSERT(grown != NULL); // without it examples would be lost
         c->quarantine = grown;
         c->quarantine_capacity = 2 * wanted;
     }
-    if (count > 0)
-        append_rows(account, c->quarantine + c->quarantine_count);
+    tti_account_copy(account, account->trained, c->quarantine + c->quarantine_count, count);
     c->quarantine_count += count;
 }
 
@@ -175,19 +164,15 @@ tti_command_untrained_count(const tti_runtime *rt)
 
 // Whole batches, the next one last, for it is taken first; within a batch in order.
 static void
-save_account(const tti_account *account, uint32_t unit, tt_archive *out)
+save_account(const tti_account *account, uint32_t unit, uint32_t *batch_rows, tt_archive *out)
 {
     uint64_t end = account->granted;
     while (end > account->trained) {
         uint64_t size = TT_MAX(unit, 1u), batch = (end - account->trained - 1) / size;
         uint64_t begin = account->trained + batch * size;
-        for (uint64_t first = begin; first < end;) {
-            const uint32_t *rows;
-            uint32_t count = tti_account_rows(account, first, &rows);
-            count = (uint32_t)TT_MIN(count, end - first);
-            tt_archive_field(out, (void *)(uintptr_t)rows, count * sizeof *rows);
-            first += count;
-        }
+        uint32_t count = (uint32_t)(end - begin);
+        tti_account_copy(account, begin, batch_rows, count);
+        tt_archive_field(out, batch_rows, count * sizeof *batch_rows);
         end = begin;
     }
 }
@@ -199,7 +184,7 @@ tti_command_save_untrained(const tti_runtime *rt, tt_archive *out)
     if (c->quarantine_count > 0)
         tt_archive_field(out, c->quarantine, c->quarantine_count * sizeof *c->quarantine);
     for (uint32_t n = 0; n < rt->node_count; n++)
-        save_account(&c->nodes[n].account, c->nodes[n].unit, out);
+        save_account(&c->nodes[n].account, c->nodes[n].unit, c->batch, out);
 }
 
 // ---- orders ------------------------------------------------------------------------------------
@@ -220,6 +205,7 @@ order_for(const tti_runtime *rt, uint32_t n)
                        .rest_call = board->rest_call,
                        .records_heard = reach->records_heard,
                        .ends_heard = reach->ends_heard,
+                       .report_heard = reach->report_number,
                        .lease = reach->account.number,
                        .dry = (uint32_t)reach->dry,
                        .row_first = reach->rows_sent,
@@ -233,6 +219,7 @@ says_the_same(const tti_order *order, const tti_order *last)
     tti_order other = *last;
     other.records_heard = order->records_heard;
     other.ends_heard = order->ends_heard;
+    other.report_heard = order->report_heard;
     other.row_first = order->row_first;
     other.row_count = order->row_count;
     other.has_generation = order->has_generation;
@@ -250,6 +237,7 @@ send_order(tti_runtime *rt, uint32_t n, tti_order *order, const uint32_t *rows)
     if (c->out.status != TT_OK)
         return; // without memory for it now: at the next turn
     reach->last = *order;
+    reach->owes = 0;
     reach->rows_sent = order->row_first + order->row_count;
     reach->sent_ns = tt_clock_now(&rt->clock);
     if (order->row_count > 0)
@@ -275,7 +263,8 @@ send_order(tti_runtime *rt, uint32_t n, tti_order *order, const uint32_t *rows)
 static int
 is_overdue(const tti_runtime *rt, uint64_t said_ns, uint64_t now_ns)
 {
-    return now_ns - said_ns > (uint64_t)(2e9 * rt->job->spec.heartbeat);
+    uint64_t beat_ns = (uint64_t)(1e9 * rt->job->spec.heartbeat);
+    return now_ns - said_ns > 2 * TT_MIN(rt->board.retry_ns, beat_ns);
 }
 
 // Whether it is said now; what it says besides is filled in.
@@ -290,7 +279,8 @@ is_due(tti_runtime *rt, uint32_t n, uint64_t now_ns, tti_order *order, const uin
     order->row_count = tti_account_rows(&reach->account, order->row_first, rows);
     order->has_generation = reach->generation < newest && (reach->told_generation < newest ||
                                                            is_overdue(rt, reach->told_ns, now_ns));
-    if (order->row_count > 0 || order->has_generation || !says_the_same(order, &reach->last))
+    if (reach->owes || order->row_count > 0 || order->has_generation ||
+        !says_the_same(order, &reach->last))
         return 1;
     if (reach->heard < reach->last.number && is_overdue(rt, reach->sent_ns, now_ns))
         return 1;
@@ -372,7 +362,6 @@ hear_standing(tti_standing *standing, const tti_report *report, int complete)
     standing->gate_heard = report->gate;
     standing->looked_ns = complete ? report->looked_ns : standing->looked_ns;
     standing->round_lost = (int)report->round_lost;
-    standing->iterations = report->iterations;
     standing->counts = report->counts;
     standing->wait_max_ns = TT_MAX(standing->wait_max_ns, report->wait_max_ns);
     standing->resting = complete ? report->resting : 0;
@@ -389,7 +378,7 @@ hear_rows(tti_runtime *rt, uint32_t n, const tti_report *report, int complete)
         return;
     reach->rows_heard = TT_MIN(report->received, reach->account.granted);
     reach->wanted = report->wanted;
-    reach->unit = report->unit;
+    reach->unit = TT_MIN(report->unit, tti_worker_rows_max(rt->job));
     if (complete && report->lease_closed == report->lease)
         take_back(rt, n);
 }
@@ -406,6 +395,7 @@ tti_command_hear(tti_runtime *rt, uint32_t n, const tt_frame *frame, const uint8
     if (report->number <= reach->report_number)
         return; // overtaken by a later one
     reach->report_number = report->number;
+    reach->owes |= report->news != 0;
     reach->heard = report->order;
     reach->generation = report->generation;
     hear_records(rt, n, &parts);

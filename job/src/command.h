@@ -19,8 +19,9 @@ typedef struct tti_reach {
     tti_order last; // as it was sent last
     uint64_t heard; // number of the last order that it has heard
     uint64_t sent_ns, rows_ns,
-        told_ns; // when something was last sent: an order, rows, a generation
-    uint64_t report_number;
+        told_ns;            // when something was last sent: an order, rows, a generation
+    uint64_t report_number; // of the last one heard
+    int owes;               // an answer to it
     uint32_t generation, told_generation; // newest that it knows; that it was told
     uint64_t records_heard, ends_heard;
 } tti_reach;
@@ -29,7 +30,6 @@ typedef struct tti_reach {
 enum { TTI_HISTORY = 4096 };
 
 typedef struct tti_command {
-    int on;
     tti_reach *nodes; // [node_count]
     // Records that came since they were last counted.
     tti_record *pending;

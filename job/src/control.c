@@ -37,7 +37,7 @@ read_generation(tt_archive *in, tti_generation **out)
     if (status == TT_OK)
         *out = generation;
     else
-        tti_generation_free(generation);
+        tti_generations_free(generation);
     return status;
 }
 
@@ -55,13 +55,6 @@ tti_order_read(const void *bytes, size_t count, tti_order_parts *out)
     if (out->order.row_count > 0 && out->rows == NULL)
         return TT_CORRUPT;
     return out->order.has_generation ? read_generation(&in, &out->generation) : TT_OK;
-}
-
-void
-tti_generation_free(tti_generation *generation)
-{
-    tt_ps_view_free(generation->view);
-    tt_mem_free(generation);
 }
 
 // ---- reports -----------------------------------------------------------------------------------

@@ -13,12 +13,12 @@ typedef struct tti_order {
     uint32_t stop, pause, stop_servers, discard;
     uint32_t round_limit, gate, hold_round, rest_call;
     uint64_t records_heard, ends_heard; // of those reported
+    uint64_t report_heard;              // number of the last report
     uint32_t lease, dry;
     uint64_t row_first;
     uint32_t row_count;
     uint32_t has_generation;
-    uint32_t generation; // the order is of no use to who does not know this one
-    uint32_t reserved;   // so that the struct, which is compared and sent, has no holes
+    uint64_t generation; // the order is of no use to who does not know this one
 } tti_order;
 
 // A move or restore of a partition that has ended at this node.
@@ -34,7 +34,8 @@ typedef struct tti_report {
     uint32_t generation; // newest known
     uint32_t working, resting, finished, left, ended;
     uint32_t clock, round_begun, gate, round_lost;
-    uint64_t iterations, wait_max_ns;
+    uint32_t news; // it is to be answered
+    uint64_t wait_max_ns;
     tti_counts counts;
     uint32_t lease, lease_closed, unit;
     uint32_t record_count, end_count;
@@ -67,6 +68,5 @@ typedef struct tti_report_parts {
 // errors TT_CORRUPT; TT_NOMEM
 TT_NODISCARD tt_status tti_order_read(const void *bytes, size_t count, tti_order_parts *out);
 TT_NODISCARD tt_status tti_report_read(const void *bytes, size_t count, tti_report_parts *out);
-void tti_generation_free(tti_generation *generation);
 
 #endif

@@ -5,13 +5,17 @@
 // What a node has prepared, and as much again on its way.
 enum { BATCHES = 20 };
 
-static uint32_t
-capacity_for(uint32_t batch_rows)
+static tt_status
+open_rows(uint32_t batch_rows, uint32_t **rows, uint32_t *capacity)
 {
-    uint32_t capacity = 1024;
-    while (capacity < BATCHES * batch_rows)
-        capacity *= 2;
-    return capacity;
+    uint64_t wanted = 1024;
+    while (wanted < (uint64_t)BATCHES * batch_rows)
+        wanted *= 2;
+    if (wanted > UINT32_MAX)
+        return TT_NOMEM;
+    *capacity = (uint32_t)wanted;
+    *rows = tt_mem_zalloc(wanted, sizeof **rows);
+    return *rows != NULL ? TT_OK : TT_NOMEM;
 }
 
 // Rows from `first` on that lie in one piece of a ring, at most `count`.
@@ -32,14 +36,23 @@ put_in_ring(uint32_t *ring, uint32_t capacity, uint64_t at, const uint32_t *rows
     }
 }
 
+static void
+get_from_ring(const uint32_t *ring, uint32_t capacity, uint64_t at, uint32_t *rows, uint32_t count)
+{
+    for (uint32_t done = 0; done < count;) {
+        uint32_t part = in_one_piece(capacity, at + done, count - done);
+        memcpy(rows + done, ring + (at + done) % capacity, part * sizeof *rows);
+        done += part;
+    }
+}
+
 // ---- the node's side ---------------------------------------------------------------------------
 
 tt_status
 tti_lease_open(tti_lease *lease, uint32_t batch_rows)
 {
-    *lease = (tti_lease){.number = 1, .unit = 1, .capacity = capacity_for(batch_rows)};
-    lease->rows = tt_mem_zalloc(lease->capacity, sizeof *lease->rows);
-    return lease->rows != NULL ? TT_OK : TT_NOMEM;
+    *lease = (tti_lease){.number = 1, .unit = 1};
+    return open_rows(batch_rows, &lease->rows, &lease->capacity);
 }
 
 void
@@ -72,12 +85,7 @@ tti_lease_take(tti_lease *lease, uint32_t count, uint32_t *rows, int *later)
         return 0;
     }
     count = (uint32_t)TT_MIN(there, count);
-    for (uint32_t done = 0; done < count;) {
-        uint32_t part = in_one_piece(lease->capacity, lease->taken + done, count - done);
-        memcpy(rows + done, lease->rows + (lease->taken + done) % lease->capacity,
-               part * sizeof *rows);
-        done += part;
-    }
+    get_from_ring(lease->rows, lease->capacity, lease->taken, rows, count);
     tt_store_release(&lease->taken, lease->taken + count);
     return count;
 }
@@ -113,9 +121,10 @@ tti_lease_receive(tti_lease *lease,
     if (number < lease->number)
         return;
     if (number > lease->number) { // the node, which has given back the last one, waits for this
-        lease->received = 0;
-        lease->taken = 0;
-        lease->ahead = 0;                         // till it wants some
+        tt_store_relaxed(&lease->dry, 0u);
+        tt_store_relaxed(&lease->received, (uint64_t)0);
+        tt_store_relaxed(&lease->taken, (uint64_t)0);
+        tt_store_relaxed(&lease->ahead, 0u);      // till it wants some
         tt_store_release(&lease->number, number); // acquired in tti_lease_take
     }
     uint64_t known = lease->received;
@@ -142,9 +151,8 @@ tti_lease_wanted(const tti_lease *lease)
 tt_status
 tti_account_open(tti_account *account, uint32_t batch_rows)
 {
-    *account = (tti_account){.number = 1, .capacity = capacity_for(batch_rows)};
-    account->rows = tt_mem_zalloc(account->capacity, sizeof *account->rows);
-    return account->rows != NULL ? TT_OK : TT_NOMEM;
+    *account = (tti_account){.number = 1};
+    return open_rows(batch_rows, &account->rows, &account->capacity);
 }
 
 void
@@ -174,6 +182,12 @@ tti_account_rows(const tti_account *account, uint64_t first, const uint32_t **ro
     return first < account->granted
                ? in_one_piece(account->capacity, first, account->granted - first)
                : 0;
+}
+
+void
+tti_account_copy(const tti_account *account, uint64_t first, uint32_t *rows, uint32_t count)
+{
+    get_from_ring(account->rows, account->capacity, first, rows, count);
 }
 
 void

@@ -64,6 +64,8 @@ uint32_t tti_account_room(const tti_account *account);
 void tti_account_grant(tti_account *account, const uint32_t *rows, uint32_t count);
 // Granted rows from `first` on that lie in one piece.
 uint32_t tti_account_rows(const tti_account *account, uint64_t first, const uint32_t **rows);
+// rows[0..count) = those granted from `first` on.
+void tti_account_copy(const tti_account *account, uint64_t first, uint32_t *rows, uint32_t count);
 // So many more of them were trained.
 void tti_account_trained(tti_account *account, uint64_t count);
 // Rows that were granted and not trained.

@@ -28,17 +28,12 @@ on_host(void *self, uint32_t host, int up)
     tti_runtime *rt = self;
     for (uint32_t n = 0; n < rt->node_count; n++) {
         tti_process *process = &rt->processes[n];
-        if (tti_simulated_host(rt->job, n) != host)
-            continue;
-        if (!up) {
-            process->crashed = 1;
-            continue;
-        }
+        if (tti_simulated_host(rt->job, n) != host || !up)
+            continue;                    // that it has crashed the master hears from nobody
         tt_thread_join(&process->agent); // it has ended with the host
         if (start_agent(process, 0) != TT_OK)
             tt_log(TT_LOG_WARN, "no memory to start node %u anew", n);
     }
-    tt_event_signal(&rt->board.bell);
 }
 
 // ---- opening and closing -----------------------------------------------------------------------
@@ -59,7 +54,7 @@ tti_membership_open(tti_runtime *rt, tt_error *err)
     TT_TRY(tti_command_open(rt, err));
     rt->board.control = m->control;
     rt->board.end = rt->node_count;
-    m->on = 1;
+    rt->apart = 1;
     return TT_OK;
 }
 
@@ -67,7 +62,7 @@ tt_status
 tti_membership_start(tti_runtime *rt, tt_error *err)
 {
     tti_membership *m = &rt->membership;
-    if (!m->on)
+    if (!rt->apart)
         return TT_OK;
     tt_sim_watch_hosts(rt->job->sim, on_host, rt);
     for (uint32_t n = 0; n < rt->node_count; n++) {
@@ -84,7 +79,7 @@ void
 tti_membership_stop(tti_runtime *rt)
 {
     tti_membership *m = &rt->membership;
-    if (!m->on)
+    if (!rt->apart)
         return;
     tt_sim_watch_hosts(rt->job->sim, NULL, NULL);
     // Whoever is thought dead and still stands somewhere is not waited for.
@@ -122,7 +117,7 @@ tti_membership_close(tti_runtime *rt)
     tt_members_close(&m->members);
     tt_mesh_close(m->control);
     m->control = NULL;
-    m->on = 0;
+    rt->apart = 0;
 }
 
 // ---- deaths ------------------------------------------------------------------------------------
@@ -409,7 +404,7 @@ tti_membership_hears(const tti_runtime *rt, uint32_t n)
 uint64_t
 tti_membership_wait_ns(const tti_runtime *rt, uint64_t most_ns)
 {
-    if (!rt->membership.on)
+    if (!rt->apart)
         return most_ns;
     uint64_t next_ns = tt_members_next_ns(&rt->membership.members);
     uint64_t now_ns = tt_clock_now(&rt->clock);
@@ -435,7 +430,7 @@ void
 tti_membership_watch(tti_runtime *rt)
 {
     tti_membership *m = &rt->membership;
-    if (!m->on)
+    if (!rt->apart)
         return;
     exchange(rt);
     if (m->must_fail)

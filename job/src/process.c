@@ -72,13 +72,8 @@ forget_old(tti_process *process)
     if (newest == NULL || tt_load_acquire(&process->standing.adopted_generation) <
                               newest->view->generation) // released in tti_node_adopt
         return;
-    tti_generation *old = newest->previous;
+    tti_generations_free(newest->previous);
     newest->previous = NULL;
-    while (old != NULL) {
-        tti_generation *previous = old->previous;
-        tti_generation_free(old);
-        old = previous;
-    }
 }
 
 void
@@ -96,11 +91,8 @@ tti_process_close(tti_process *process)
     if (process->job == NULL)
         return; // never opened
     tti_node_close(&process->node);
-    while (process->newest != NULL) {
-        tti_generation *previous = process->newest->previous;
-        tti_generation_free(process->newest);
-        process->newest = previous;
-    }
+    tti_generations_free(process->newest);
+    process->newest = NULL;
     tti_records_close(&process->standing.records);
     tti_lease_close(&process->lease);
     tt_mem_free(process->backlog.records);

@@ -37,12 +37,13 @@ typedef struct tti_process {
     int begun;              // this attempt's node was opened
     tti_generation *newest; // of those it knows, the board's current
     uint64_t order_heard, reported_ns;
-    tti_report last; // as it was sent last
+    uint64_t news_number, news_ns; // the last report that is to be answered
+    uint64_t report_heard;         // by the master
+    tti_report last;               // as it was sent last
     uint64_t report_period_ns;
     tt_archive out;
     tt_mesh_counters before; // what earlier attempts have sent
     struct tti_runtime *rt;  // whose host is simulated here
-    int crashed;             // it has ended where it stood [the simulation]
 } tti_process;
 
 // A process of node `index` whose agent speaks through `control`. errors TT_NOMEM

@@ -86,9 +86,8 @@ open_reader(tti_runtime *rt, tt_error *err)
         tt_ps_client_open(&rt->job->table, rt->node_count, rt->node_count + 1,
                           rt->job->table.kind == TT_PS_SPARSE ? (uint32_t)rt->job->table.rows : 1,
                           tt_mesh_outbox(rt->mesh, rt->node_count), hooks, &rt->reader, err));
-    if (rt->command.on &&
-        tt_ps_copier_open(&rt->job->table, tt_mesh_outbox(rt->mesh, rt->node_count), &rt->copier) !=
-            TT_OK)
+    if (rt->apart && tt_ps_copier_open(&rt->job->table, tt_mesh_outbox(rt->mesh, rt->node_count),
+                                       &rt->copier) != TT_OK)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for checkpoints");
     tt_ps_client_set(rt->reader, 16, 0);
     tt_ps_client_adopt(rt->reader, rt->newest->view);
@@ -196,20 +195,20 @@ open_parts(tti_runtime *rt, const tt_setting *start, const tti_restore *restore,
     rt->board.store = rt->store;
     TT_TRY(tti_membership_open(rt, err));
     int loads = restore != NULL && restore->bytes != NULL;
-    if (loads && rt->command.on)
+    if (loads && rt->apart)
         TT_TRY(tti_runtime_load(rt, restore, err));
-    if (rt->command.on)
+    if (rt->apart)
         note_moves(rt, rt->newest->view);
     for (uint32_t n = 0; n < rt->node_count; n++) {
         TT_TRY(tti_records_open(&rt->standings[n].records, rt->node_count));
-        TT_TRY(rt->command.on ? open_process(rt, n, err) : open_node(rt, n, err));
+        TT_TRY(rt->apart ? open_process(rt, n, err) : open_node(rt, n, err));
     }
     if (rt->mesh != NULL)
         TT_TRY(open_reader(rt, err));
     uint16_t *owner = tt_mem_zalloc(tt_shards_count(job->shards), sizeof *owner);
     if (owner == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
-    tt_status status = loads && !rt->command.on ? tti_runtime_load(rt, restore, err) : TT_OK;
+    tt_status status = loads && !rt->apart ? tti_runtime_load(rt, restore, err) : TT_OK;
     if (tti_runtime_workers(rt) > 0) {
         (void)tt_ledger_plan(rt->work.ledger, rt->newest->view->is_worker, owner);
         (void)tt_ledger_assign(rt->work.ledger, owner);
@@ -273,7 +272,7 @@ tti_runtime_start(tti_runtime *rt, tt_error *err)
     for (uint32_t n = 0; n < rt->node_count; n++) {
         if (rt->newest->view->is_gone[n])
             continue;
-        if (rt->command.on) // before the first order comes
+        if (rt->apart) // before the first order comes
             rt->processes[n].board.round_limit = rt->board.round_limit;
         tt_status status = tti_node_start(&rt->processes[n].node, err);
         if (status != TT_OK) {
@@ -289,12 +288,12 @@ tti_runtime_start(tti_runtime *rt, tt_error *err)
 void
 tti_runtime_wake_all(tti_runtime *rt)
 {
-    for (uint32_t n = 0; rt->mesh != NULL && !rt->command.on && n < rt->node_count; n++)
+    for (uint32_t n = 0; rt->mesh != NULL && !rt->apart && n < rt->node_count; n++)
         tt_mesh_wake(rt->mesh, n);
     if (rt->store != NULL)
         tt_ps_store_wake(rt->store);
     tt_event_signal(&rt->board.resume);
-    if (rt->command.on)
+    if (rt->apart)
         tti_command_send(rt);
 }
 
@@ -380,7 +379,7 @@ int
 tti_runtime_close_gate(tti_runtime *rt)
 {
     (void)tt_add_seq(&rt->board.gate, 1u);
-    if (!rt->command.on || rt->job->table.consistency != TT_PS_BSP)
+    if (!rt->apart || rt->job->table.consistency != TT_PS_BSP)
         return 1;
     rt->membership.at_the_gate++;
     tti_command_send(rt);
@@ -396,7 +395,7 @@ void
 tti_runtime_open_gate(tti_runtime *rt)
 {
     (void)tt_add_seq(&rt->board.gate, 1u);
-    if (rt->command.on)
+    if (rt->apart)
         tti_command_send(rt);
 }
 
@@ -409,13 +408,18 @@ tti_runtime_collect(tti_runtime *rt)
             tt_load_acquire(&rt->standings[n].adopted_generation) <
                 rt->newest->view->generation) // released in tti_node_adopt
             return;
-    tti_generation *old = rt->newest->previous;
+    tti_generations_free(rt->newest->previous);
     rt->newest->previous = NULL;
-    while (old != NULL) {
-        tti_generation *previous = old->previous;
-        tt_ps_view_free(old->view);
-        tt_mem_free(old);
-        old = previous;
+}
+
+void
+tti_generations_free(tti_generation *newest)
+{
+    while (newest != NULL) {
+        tti_generation *previous = newest->previous;
+        tt_ps_view_free(newest->view);
+        tt_mem_free(newest);
+        newest = previous;
     }
 }
 
@@ -440,7 +444,7 @@ uint64_t
 tti_runtime_measured_ns(const tti_runtime *rt)
 {
     uint64_t until_ns = tt_clock_now(&rt->clock);
-    for (uint32_t n = 0; rt->command.on && n < rt->node_count; n++)
+    for (uint32_t n = 0; rt->apart && n < rt->node_count; n++)
         if (rt->newest->view->is_worker[n])
             until_ns = TT_MIN(until_ns, rt->standings[n].looked_ns);
     return until_ns;
@@ -533,7 +537,7 @@ tti_runtime_resume(tti_runtime *rt)
 void
 tti_runtime_wait(tti_runtime *rt, uint32_t seen, uint64_t timeout_ns)
 {
-    if (rt->command.on)
+    if (rt->apart)
         tt_mesh_wait(rt->board.control, rt->board.end, timeout_ns);
     else
         (void)tt_event_wait(&rt->board.bell, seen, 0, timeout_ns);
@@ -543,24 +547,33 @@ tti_runtime_wait(tti_runtime *rt, uint32_t seen, uint64_t timeout_ns)
 static int
 is_awaited(const tti_runtime *rt, uint32_t n)
 {
-    if (!rt->command.on)
+    if (!rt->apart)
         return rt->processes[n].node.thread.running;
     return !rt->newest->view->is_gone[n] && tti_membership_hears(rt, n);
 }
 
-static void
-await_flags(tti_runtime *rt, const int *flag_of_first)
+static int
+has_left(const tti_standing *standing)
 {
-    size_t at = (size_t)((const char *)flag_of_first - (const char *)rt->standings);
-    for (uint32_t n = 0; n < rt->node_count; n++) {
-        const int *flag = (const int *)(const void *)((const char *)&rt->standings[n] + at);
-        while (is_awaited(rt, n) && !tt_load_acquire(flag)) { // released by the node
+    return tt_load_acquire(&standing->left); // released by the node
+}
+
+static int
+has_ended(const tti_standing *standing)
+{
+    return tt_load_acquire(&standing->ended); // released by the node
+}
+
+static void
+await_all(tti_runtime *rt, int (*is_so)(const tti_standing *standing))
+{
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        while (is_awaited(rt, n) && !is_so(&rt->standings[n])) {
             uint32_t seen = tt_event_read(&rt->board.bell);
-            if (!tt_load_acquire(flag))
+            if (!is_so(&rt->standings[n]))
                 tti_runtime_wait(rt, seen, 1000000);
             tti_membership_watch(rt);
         }
-    }
 }
 
 void
@@ -569,7 +582,7 @@ tti_runtime_stop(tti_runtime *rt)
     tt_store_release(&rt->board.stop, 1); // acquired in tti_stopping
     tt_store_release(&rt->board.interrupt, 1);
     tti_runtime_wake_all(rt);
-    await_flags(rt, &rt->standings[0].left);
+    await_all(rt, has_left);
 }
 
 // After tti_runtime_stop: lets the servers go and joins all.
@@ -578,7 +591,7 @@ join_all(tti_runtime *rt)
 {
     tt_store_release(&rt->board.stop_servers, 1); // acquired by nodes
     tti_runtime_wake_all(rt);
-    await_flags(rt, &rt->standings[0].ended);
+    await_all(rt, has_ended);
     tti_membership_stop(rt);
     for (uint32_t n = 0; n < rt->node_count; n++)
         tt_thread_join(&rt->processes[n].node.thread);
@@ -594,7 +607,7 @@ tti_runtime_close(tti_runtime *rt)
         join_all(rt);
     }
     for (uint32_t n = 0; rt->processes != NULL && n < rt->node_count; n++) {
-        if (rt->command.on)
+        if (rt->apart)
             tti_process_close(&rt->processes[n]);
         else
             tti_node_close(&rt->processes[n].node);
@@ -606,12 +619,7 @@ tti_runtime_close(tti_runtime *rt)
     tt_ps_store_close(rt->store);
     tt_mesh_close(rt->mesh);
     tti_work_close(&rt->work);
-    while (rt->newest != NULL) {
-        tti_generation *previous = rt->newest->previous;
-        tt_ps_view_free(rt->newest->view);
-        tt_mem_free(rt->newest);
-        rt->newest = previous;
-    }
+    tti_generations_free(rt->newest);
     tt_mem_free(rt->processes);
     tt_mem_free(rt->standings);
     tt_mem_free(rt->moving);
@@ -631,7 +639,7 @@ tti_runtime_traffic(const tti_runtime *rt, tti_counts *sum)
     add_counts(sum, &rt->lost);
     for (uint32_t n = 0; n < rt->node_count; n++) {
         tti_counts counts = rt->standings[n].counts;
-        if (!rt->command.on)
+        if (!rt->apart)
             tti_node_count(&rt->processes[n].node, &counts);
         add_counts(sum, &counts);
     }

@@ -13,7 +13,6 @@
 
 // Nodes that die and come back (membership.c); the master's. Only where they can.
 typedef struct tti_membership {
-    int on;
     tt_mesh *control; // heartbeats; its last end is the master's
     tt_members members;
     int at_the_gate; // > 0: the master waits for all to hear that it is closed
@@ -41,6 +40,8 @@ typedef struct tti_runtime {
     tt_ps_store *store; // in place
     tti_board board;
     tti_work work;
+    // Nodes do not share the master's memory: they are reached by messages, and can die.
+    int apart;
     tti_process *processes;  // [node_count]
     tti_standing *standings; // [node_count]
     tti_membership membership;

@@ -99,15 +99,15 @@ save_untrained(tti_runtime *rt, tt_archive *out)
     tti_work *work = &rt->work;
     pthread_mutex_lock(&work->lock);
     uint64_t count = work->orphan_count;
-    for (uint32_t n = 0; !rt->command.on && !is_bsp(rt) && n < rt->node_count; n++)
+    for (uint32_t n = 0; !rt->apart && !is_bsp(rt) && n < rt->node_count; n++)
         count += tti_worker_untrained(&rt->processes[n].node);
-    if (rt->command.on)
+    if (rt->apart)
         count += tti_command_untrained_count(rt);
     TT_ARCHIVE(out, count);
     tt_archive_field(out, work->orphans, work->orphan_count * sizeof *work->orphans);
-    for (uint32_t n = 0; !rt->command.on && !is_bsp(rt) && n < rt->node_count; n++)
+    for (uint32_t n = 0; !rt->apart && !is_bsp(rt) && n < rt->node_count; n++)
         save_prepared(&rt->processes[n].node, out);
-    if (rt->command.on)
+    if (rt->apart)
         tti_command_save_untrained(rt, out);
     pthread_mutex_unlock(&work->lock);
 }
@@ -126,7 +126,7 @@ save_table(tti_runtime *rt, tt_archive *out)
         tt_ps_store_save(rt->store, out);
         return;
     }
-    if (rt->command.on) {
+    if (rt->apart) {
         tt_ps_copier_take(rt->copier, out);
         return;
     }
@@ -142,7 +142,7 @@ int
 tti_runtime_copy(tti_runtime *rt)
 {
     uint32_t generation = rt->newest->view->generation;
-    if (!rt->command.on)
+    if (!rt->apart)
         return 1;
     tt_ps_copier_begin(rt->copier, rt->newest->view, tt_clock_now(&rt->clock));
     tt_mesh_flush(rt->mesh, rt->node_count);
@@ -166,7 +166,7 @@ tti_runtime_save_bytes(const tti_runtime *rt)
     uint64_t bytes = 4096 + 16 * (uint64_t)tt_shards_count(rt->job->shards), part;
     if (rt->store != NULL)
         return bytes + tt_ps_store_save_bytes(rt->store);
-    if (rt->command.on)
+    if (rt->apart)
         return bytes + tt_ps_copier_bytes(rt->copier);
     for (uint32_t n = 0; n < rt->node_count; n++) {
         if (!holds(rt, n))
@@ -313,7 +313,7 @@ tti_runtime_load(tti_runtime *rt, const tti_restore *restore, tt_error *err)
     rt->elapsed_ns = (uint64_t)(restore->elapsed_s * 1e9);
     TT_TRY(load_untrained(rt, &in, err));
     uint64_t middle = tt_clock_now(&rt->clock);
-    TT_TRY(rt->command.on ? keep_table(rt, &in, iterations, err) : load_table(rt, &in, err));
+    TT_TRY(rt->apart ? keep_table(rt, &in, iterations, err) : load_table(rt, &in, err));
     rt->load_data_s = (double)(middle - begin) * 1e-9;
     rt->load_model_s = (double)(tt_clock_now(&rt->clock) - middle) * 1e-9;
     return TT_OK;

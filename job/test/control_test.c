@@ -65,8 +65,8 @@ an_order_is_read_as_it_was_written(void **state)
     assert_memory_equal(a->is_worker, b->is_worker, 5);
     assert_memory_equal(a->slice_owner, b->slice_owner, 3 * sizeof *a->slice_owner);
     assert_true(parts.generation->setting.value[1] == 0.25);
-    tti_generation_free(parts.generation);
-    tti_generation_free(generation);
+    tti_generations_free(parts.generation);
+    tti_generations_free(generation);
     tt_archive_fini(&out);
 }
 
@@ -79,8 +79,8 @@ try_order(const uint8_t *bytes, size_t count, int whole)
     memcpy(copy, bytes, count);
     tt_status status = tti_order_read(copy, count, &parts);
     assert_true(whole || status != TT_OK);
-    if (status == TT_OK && parts.generation != NULL)
-        tti_generation_free(parts.generation);
+    if (status == TT_OK)
+        tti_generations_free(parts.generation);
     tt_mem_free(copy);
 }
 
@@ -102,7 +102,7 @@ damaged_orders_are_refused(void **state)
         try_order(out.bytes, out.count, 1); // which may mean something else
         out.bytes[at] = before;
     }
-    tti_generation_free(generation);
+    tti_generations_free(generation);
     tt_archive_fini(&out);
 }
 

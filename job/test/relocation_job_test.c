@@ -93,13 +93,8 @@ random_script(tt_rng *rng, int consistency, int mix, char *out, size_t size)
 static void
 run_random_scripts(int mix)
 {
-#ifdef TT_TSAN
-    uint64_t scripts = 15, changes = 0, moves = 0;
-#else
-    uint64_t scripts = 60, changes = 0, moves = 0;
-#endif
     const char *wanted = getenv("TT_SCRIPTS");
-    scripts = wanted != NULL ? strtoull(wanted, NULL, 10) : scripts;
+    uint64_t scripts = wanted != NULL ? strtoull(wanted, NULL, 10) : 60, changes = 0, moves = 0;
     for (uint64_t seed = 1; seed <= scripts; seed++) {
         static tt_job_result result;
         static char script[8192], text[1024];
@@ -119,7 +114,7 @@ run_random_scripts(int mix)
         random_script(&rng, consistency, mix, script, sizeof script);
         const char *const overrides[] = {script, NULL};
         double loss = run_or_fail(text, overrides, &result);
-        if (!(loss > 0 && loss < 0.66) || result.epochs < 5.9)
+        if (!(loss > 0 && loss < 0.66) || result.epochs < 5.9 || result.generations < 2)
             fail_msg("seed %llu: loss %g, %g epochs, %llu generations", (unsigned long long)seed,
                      loss, result.epochs, (unsigned long long)result.generations);
         changes += result.generations - 1;
