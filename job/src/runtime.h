@@ -76,11 +76,21 @@ TT_NODISCARD tt_status tti_runtime_open(const tt_job *job,
                                         tti_runtime **out,
                                         tt_error *err);
 tt_status tti_runtime_start(tti_runtime *rt, tt_error *err);
+void tti_runtime_close(tti_runtime *rt);
+// Closes it although iterations are under way: they are given up.
+void tti_runtime_abandon(tti_runtime *rt);
+
+// runtime_generations.c
 // Publishes a view and setting as the generation in force; takes the view.
 TT_NODISCARD tt_status tti_runtime_publish(tti_runtime *rt,
                                            tt_ps_view *view,
                                            const tt_setting *setting,
                                            uint32_t *shards_moved);
+// Moves that are about to begin with this view. Nobody may take one back before it is noted.
+void tti_runtime_note_moves(tti_runtime *rt, const tt_ps_view *view);
+// Every node that is there has adopted the newest generation and does in it what it is to do, and
+// no partition is on its way.
+int tti_runtime_settled(const tti_runtime *rt);
 // The clock with which joining workers begin, and under BSP the round from which a new generation
 // holds: the first that nobody has begun. The gate must be closed.
 void tti_runtime_horizon(const tti_runtime *rt, uint32_t *clock, uint32_t *round);
@@ -90,29 +100,39 @@ int tti_runtime_close_gate(tti_runtime *rt);
 void tti_runtime_open_gate(tti_runtime *rt);
 // Frees generations that no node uses any more.
 void tti_runtime_collect(tti_runtime *rt);
+// A changed board is told to all.
 void tti_runtime_wake_all(tti_runtime *rt);
+
+// runtime_rest.c
+// Waits until something may be worth a look; seen: of the board's bell before the last look.
+void tti_runtime_wait(tti_runtime *rt, uint32_t seen, uint64_t timeout_ns);
 // Of the workers, which is to be awaited; what makes them rest is said before.
 void tti_runtime_call_to_rest(tti_runtime *rt);
-// Every worker at rest; true when so within the time.
-int tti_runtime_pause(tti_runtime *rt);
 // True when they all are within the time.
 int tti_runtime_await_rest(tti_runtime *rt);
+// Every worker at rest; true when so within the time.
+int tti_runtime_pause(tti_runtime *rt);
 void tti_runtime_resume(tti_runtime *rt);
+// Workers finish what they have begun, and leave.
 void tti_runtime_stop(tti_runtime *rt);
-void tti_runtime_close(tti_runtime *rt);
-// Closes it although iterations are under way: they are given up.
-void tti_runtime_abandon(tti_runtime *rt);
-// Every node that is there has adopted the newest generation and does in it what it is to do, and
-// no partition is on its way.
-int tti_runtime_settled(const tti_runtime *rt);
+// After that: lets the servers go and joins all.
+void tti_runtime_join(tti_runtime *rt);
+
+// runtime_counts.c
 // Adds what its nodes counted.
 void tti_runtime_traffic(const tti_runtime *rt, tti_counts *sum);
+// What node n has counted goes to what was counted before: its process is gone.
+void tti_runtime_lose_counts(tti_runtime *rt, uint32_t n);
+void tti_runtime_bytes(const tti_runtime *rt, uint64_t *carried, uint64_t *drained);
 // Iterations applied so far: pushes, merged ones counted as many; under BSP rounds.
 uint64_t tti_runtime_iterations(const tti_runtime *rt);
 uint32_t tti_runtime_workers(const tti_runtime *rt);
 // Till when all that was measured is here, by the runtime's clock.
 uint64_t tti_runtime_measured_ns(const tti_runtime *rt);
-void tti_runtime_bytes(const tti_runtime *rt, uint64_t *carried, uint64_t *drained);
+
+// runtime_model.c
+// Lets in what has come to the master's end of the mesh.
+uint32_t tti_runtime_receive(tti_runtime *rt);
 // The whole model as it would be saved, [table rows][width]. Training goes on meanwhile unless
 // paused.
 // errors TT_PEER nobody will ever answer: too few nodes are left; TT_BUSY all are about to go back
@@ -141,14 +161,6 @@ TT_NODISCARD tt_status tti_runtime_load(tti_runtime *rt, const tti_restore *rest
 // The parameters' part of what tti_runtime_save wrote. errors TT_CORRUPT, TT_INVALID, TT_NOMEM
 TT_NODISCARD tt_status tti_runtime_open_saved(
     tti_runtime *rt, const uint8_t *bytes, uint64_t count, tt_ps_state **out, tt_error *err);
-
-// runtime.c
-// Lets in what has come to the master's end of the mesh.
-uint32_t tti_runtime_receive(tti_runtime *rt);
-// Waits until something may be worth a look; seen: of the board's bell before the last look.
-void tti_runtime_wait(tti_runtime *rt, uint32_t seen, uint64_t timeout_ns);
-// What node n has counted goes to what was counted before: its process is gone.
-void tti_runtime_lose_counts(tti_runtime *rt, uint32_t n);
 
 // membership.c [master]
 TT_NODISCARD tt_status tti_membership_open(tti_runtime *rt, tt_error *err);

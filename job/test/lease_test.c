@@ -1,8 +1,9 @@
 // Goal: whatever is lost, late or said twice on the way, every leased row is taken once and in
 // order, and of what was not trained the master knows every row. Method: an account and a lease,
-// with random deliveries between them.
+// with random deliveries between them, in one thread and in two.
 #include "lease.h"
 #include "tt/core.h"
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -167,6 +168,87 @@ an_older_lease_is_ignored(void **state)
     close_pair(&p);
 }
 
+// A node's thread, which takes rows and at times gives back what is left of a lease.
+typedef struct taker {
+    tti_lease *lease;
+    uint64_t seed;
+    uint32_t taken;      // in order, since the beginning; release
+    uint32_t wrong;      // rows that were not the next one
+    uint32_t given_back; // leases
+} taker;
+
+enum { ROWS_OF_TWO_THREADS = 100000 };
+
+static void *
+take_and_give_back(void *self)
+{
+    taker *t = self;
+    tt_rng rng;
+    uint32_t rows[BATCH];
+    int later;
+    tt_rng_init(&rng, t->seed, TT_RNG_SCHEDULE, 8);
+    while (t->taken < ROWS_OF_TWO_THREADS) {
+        tt_store_relaxed(&t->lease->ahead, 3u);
+        (void)tti_lease_is_low(t->lease);
+        uint32_t count = tti_lease_take(t->lease, BATCH, rows, &later);
+        for (uint32_t i = 0; i < count; i++)
+            t->wrong += rows[i] != t->taken + i;
+        tt_store_release(&t->taken, t->taken + count); // acquired in keep_the_books
+        if (count == 0)
+            sched_yield();
+        else if (tt_rng_below(&rng, 50) == 0) {
+            t->given_back++;
+            tti_lease_give_back(t->lease);
+        }
+    }
+    return NULL;
+}
+
+// The master's side and the agent's, beside that thread; deliveries start anywhere.
+static void
+keep_the_books(pair *p, taker *t, tt_rng *rng)
+{
+    uint32_t booked = 0;
+    while (booked < ROWS_OF_TWO_THREADS) {
+        int is_closed = tt_load_acquire(&p->lease.closed) == p->lease.number;
+        uint32_t taken = tt_load_acquire(&t->taken); // all of a lease when it is closed
+        tti_account_trained(&p->account, taken - booked);
+        booked = taken;
+        if (is_closed) {
+            p->next_row = taken; // somebody else's in a job; here the same node's again
+            tti_account_next(&p->account);
+        }
+        uint64_t wanted = tti_lease_wanted(&p->lease);
+        if (!is_closed && wanted > p->account.granted)
+            grant(p, TT_MIN((uint32_t)(wanted - p->account.granted), 64u));
+        uint64_t untrained = tti_account_untrained(&p->account);
+        uint64_t back = tt_rng_below(rng, 1 + (uint32_t)TT_MIN(60u, untrained));
+        deliver(p, p->account.granted - back, 0);
+        if (tt_rng_below(rng, 8) == 0)
+            sched_yield();
+    }
+}
+
+static void
+rows_come_once_between_two_threads(void **state)
+{
+    TT_UNUSED(state);
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        pair p;
+        tt_rng rng;
+        tt_thread thread;
+        open_pair(&p);
+        taker t = {.lease = &p.lease, .seed = seed};
+        tt_rng_init(&rng, seed, TT_RNG_SCHEDULE, 9);
+        assert_int_equal(tt_thread_start(&thread, "taker", take_and_give_back, &t, NULL), TT_OK);
+        keep_the_books(&p, &t, &rng);
+        tt_thread_join(&thread);
+        assert_int_equal(t.wrong, 0);
+        assert_true(t.given_back > 100);
+        close_pair(&p);
+    }
+}
+
 int
 main(void)
 {
@@ -175,6 +257,7 @@ main(void)
         cmocka_unit_test(a_batch_waits_until_it_is_whole),
         cmocka_unit_test(what_is_given_back_is_taken_by_nobody),
         cmocka_unit_test(an_older_lease_is_ignored),
+        cmocka_unit_test(rows_come_once_between_two_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ import time
 MOVES, REQUESTS, ROUNDS = "ps/src/moves.c", "ps/src/requests.c", "ps/src/rounds.c"
 CLIENT, ROUTES = "ps/src/client.c", "ps/src/client_routes.c"
 SERVER, WORKER, NODE = "ps/src/server.c", "job/src/worker.c", "job/src/node.c"
-AGENT, COMMAND, MEMBERSHIP, RUNTIME = "job/src/agent.c", "job/src/command.c", "job/src/membership.c", "job/src/runtime.c"
+AGENT, COMMAND, MEMBERSHIP, RUNTIME = "job/src/agent.c", "job/src/command.c", "job/src/membership.c", "job/src/runtime_generations.c"
 
 # name: what it is, [(file, text, instead)]
 BUGS = {
