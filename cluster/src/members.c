@@ -102,6 +102,13 @@ tt_members_tick(tt_members *members, uint64_t now_ns)
     return dead;
 }
 
+void
+tt_members_lost(tt_members *members, uint32_t n)
+{
+    if (lives(&members->member[n]))
+        declare_dead(&members->member[n], 0);
+}
+
 uint64_t
 tt_members_next_ns(const tt_members *members)
 {

@@ -64,7 +64,9 @@ write_head(int fd, uint32_t node_count, tt_error *err)
 {
     tti_memory memory = {.size = size_of(node_count), .node_count = node_count};
     if (ftruncate(fd, (off_t)memory.size) != 0)
-        return tt_error_set(err, TT_IO, NULL, NULL,
+        return tt_error_set(err, TT_IO, NULL,
+                            "raise the limits of files and memory (ulimit -f, -v), or lower "
+                            "cluster.nodes",
                             "no shared memory for the rings of %u nodes: %s", node_count,
                             tt_errno_text(errno));
     memory.base = map(memory.size, MAP_SHARED, fd);

@@ -1,4 +1,4 @@
-// The agent of a node's process. On simulated hosts a thread beside the node's.
+// The agent of a node's process: a thread beside the node's.
 #include "process.h"
 #include "simulated.h"
 #include <string.h>
@@ -9,11 +9,9 @@
 static void
 end_process(tti_process *process)
 {
-    tti_node *node = &process->node;
-    tt_sim_kill(process->job->sim, &node->thread);
-    tt_thread_join(&node->thread);
+    process->end_node(process);
     if (process->begun)
-        tti_node_close(node);
+        tti_node_close(&process->node);
     process->begun = 0;
 }
 
@@ -70,7 +68,8 @@ static void
 begin_node(tti_process *process)
 {
     tt_error err;
-    tti_simulated_share(process);
+    if (process->rt != NULL)
+        tti_simulated_share(process);
     tt_status status = tti_process_open_node(process, 1, &err);
     if (status == TT_OK)
         status = tti_node_start(&process->node, &err);
@@ -104,9 +103,8 @@ drop_heard(tti_backlog *backlog, const tti_order *order)
     pthread_mutex_unlock(&backlog->lock);
 }
 
-// What makes a worker rest is there before the call, and the generation before all.
-static void
-write_board(tti_board *board, const tti_order *order)
+void
+tti_agent_write_board(tti_board *board, const tti_order *order)
 {
     tt_store_relaxed(&board->round_limit, order->round_limit);
     tt_store_release(&board->discard, (int)order->discard);
@@ -138,7 +136,7 @@ obey(tti_process *process, tti_order_parts *parts)
         tti_process_learn(process, parts->generation);
         parts->generation = NULL;
     }
-    write_board(&process->board, order);
+    tti_agent_write_board(&process->board, order);
     if (!process->begun && process->newest != NULL && !order->stop)
         begin_node(process);
     tt_mesh_wake(process->board.mesh, process->node.index);
@@ -322,6 +320,14 @@ sleep_ns(const tti_process *process)
     return process->begun ? TT_MIN(beat, process->report_period_ns) : beat;
 }
 
+// One that has a process to itself ends when the master knows that its node has.
+static int
+has_ended(tti_process *process)
+{
+    return process->is_alone && process->last.ended &&
+           process->report_heard >= process->news_number;
+}
+
 void *
 tti_agent_main(void *self)
 {
@@ -331,7 +337,8 @@ tti_agent_main(void *self)
     tti_simulated_enter(&process->node);
     tt_mesh_set_spin(control, end, 0);
     tt_outbox outbox = tt_mesh_outbox(control, end);
-    while (!tt_load_acquire(&process->stop_agent)) { // released in tti_membership_stop
+    while (!tt_load_acquire(&process->stop_agent) && // released by who opened it
+           !has_ended(process)) {
         tt_frame beat;
         (void)tt_mesh_receive(control, end, 64, on_frame, process);
         tt_store_relaxed(&process->node.ahead_ns, tt_pulse_ahead_ns(&process->pulse));

@@ -67,6 +67,7 @@ tti_board_ring(tti_board *board)
 // What a node has counted since its process began.
 typedef struct tti_counts {
     uint64_t batches_ready, batches_waited, pushes, moving_wait_count;
+    uint64_t moving_waits[TT_PS_WAIT_BUCKETS];
     uint64_t carried, drained; // bytes of parameters that came here, by how
     uint64_t frames, bytes, chunks, sleeps;
 } tti_counts;

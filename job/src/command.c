@@ -212,6 +212,15 @@ order_for(const tti_runtime *rt, uint32_t n)
                        .generation = rt->newest->view->generation};
 }
 
+tti_order
+tti_command_first(tti_runtime *rt, uint32_t n)
+{
+    tti_order order = order_for(rt, n);
+    rt->command.nodes[n].generation = rt->newest->view->generation;
+    order.has_generation = 1;
+    return order;
+}
+
 // That records were heard is said with the next order, or when they would be said again.
 static int
 says_the_same(const tti_order *order, const tti_order *last)

@@ -49,6 +49,8 @@ void tti_command_close(struct tti_runtime *rt);
 // Sends an order to every node that is told something new, or has not heard the last one for a
 // while.
 void tti_command_send(struct tti_runtime *rt);
+// What node n is told when it begins, with the newest generation; it knows it from then on.
+tti_order tti_command_first(struct tti_runtime *rt, uint32_t n);
 // A report.
 void
 tti_command_hear(struct tti_runtime *rt, uint32_t n, const tt_frame *frame, const uint8_t *payload);

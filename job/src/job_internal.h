@@ -13,7 +13,7 @@
 #include "warm_start.h"
 
 enum { TTI_DRIVER_MESSAGES, TTI_DRIVER_IN_PLACE };
-enum { TTI_ENGINE_THREADS, TTI_ENGINE_SIMULATED };
+enum { TTI_ENGINE_THREADS, TTI_ENGINE_LOCAL, TTI_ENGINE_SIMULATED };
 enum { TTI_FORMAT_LIBSVM, TTI_FORMAT_IDX, TTI_FORMAT_CLICKLOG, TTI_FORMAT_CSV };
 
 // What the job file says, field by field (job_keys.c has the table).
@@ -65,7 +65,7 @@ typedef struct tti_spec {
     int64_t patience; // 0: no early stopping
     double min_delta, evaluate_every;
     int engine, driver;
-    int64_t nodes;
+    int64_t nodes, restarts;
     double retry, heartbeat, failure_timeout;
     tti_simulation_spec simulation;
     int consistency;
@@ -110,9 +110,10 @@ struct tt_job {
     uint32_t node_count;
     tt_sim_fault *faults;
     uint32_t fault_count;
-    tt_sim *sim;      // while it trains on simulated hosts
-    tt_sim_load load; // of the simulated hosts, when it has
-    int run_lock;     // of the run directory while it is ours, or -1
+    tt_sim *sim;                  // while it trains on simulated hosts
+    tt_sim_load load;             // of the simulated hosts, when it has
+    struct tti_local_host *local; // of engine local, while it trains
+    int run_lock;                 // of the run directory while it is ours, or -1
 };
 
 // job_keys.c

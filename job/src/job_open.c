@@ -1,5 +1,6 @@
 // Opening a job: configuration, checks across keys, search space, data, model.
 #include "job_internal.h"
+#include "local.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -184,6 +185,10 @@ check_cluster(tt_job *job)
     if (spec->engine == TTI_ENGINE_SIMULATED && spec->driver == TTI_DRIVER_IN_PLACE)
         tt_config_complain_key(job->config, "cluster.driver", "set cluster.driver: messages",
                                "simulated hosts have no memory in common");
+    if (spec->engine == TTI_ENGINE_LOCAL && spec->driver == TTI_DRIVER_IN_PLACE)
+        tt_config_complain_key(job->config, "cluster.driver",
+                               "set cluster.driver: messages, or cluster.engine: threads",
+                               "processes have no memory in common");
     if (spec->engine != TTI_ENGINE_SIMULATED)
         refuse(job, "simulation.evaluate_pushes", "is for simulated hosts, whose clock can wait",
                "take the line out, or set cluster.engine: simulated");
@@ -314,6 +319,7 @@ tt_job_close(tt_job *job)
 {
     if (job == NULL)
         return;
+    tti_local_close(job);
     if (job->run_lock >= 0)
         (void)close(job->run_lock);
     tt_shards_close(job->shards);

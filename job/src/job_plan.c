@@ -177,7 +177,8 @@ print_cluster(const tt_job *job, FILE *out)
         (void)fprintf(out, "on %u simulated hosts of %g cores", tti_job_simulated_hosts(job),
                       spec->simulation.cores);
     else
-        (void)fprintf(out, "as threads on this machine (%d processors)",
+        (void)fprintf(out, "as %s on this machine (%d processors)",
+                      spec->engine == TTI_ENGINE_LOCAL ? "processes" : "threads",
                       tt_thread_processor_count());
     (void)fprintf(out, ", driver %s, %s\n", tti_driver_names[spec->driver],
                   tti_consistency_names[spec->consistency]);

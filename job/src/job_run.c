@@ -1,4 +1,5 @@
 // Running a job from its run directory to its result: train, save, compare, say what happened.
+#include "local.h"
 #include "run_record.h"
 #include "simulated.h"
 #include <jansson.h>
@@ -32,15 +33,27 @@ by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+// Of waits counted by length, the 99th percentile.
+static double
+wait_p99_s(const tti_counts *counts)
+{
+    uint64_t all = 0, seen = 0;
+    uint32_t bucket = 0;
+    for (uint32_t b = 0; b < TT_PS_WAIT_BUCKETS; b++)
+        all += counts->moving_waits[b];
+    if (all == 0)
+        return 0;
+    while (bucket + 1 < TT_PS_WAIT_BUCKETS &&
+           (seen += counts->moving_waits[bucket]) <= (uint64_t)(0.99 * (double)(all - 1)))
+        bucket++;
+    return tt_ps_wait_bucket_s(bucket);
+}
+
 static void
 add_node_counters(const tti_training *tr, tt_job_result *result)
 {
-    tti_runtime *rt = tr->rt;
-    static uint64_t waits[TT_PS_WAITS_MAX];
-    double *all = tt_mem_zalloc((size_t)rt->node_count * TT_PS_WAITS_MAX, sizeof *all);
-    size_t count = 0;
     tti_counts traffic = tr->traffic;
-    tti_runtime_traffic(rt, &traffic);
+    tti_runtime_traffic(tr->rt, &traffic);
     result->frames = traffic.frames;
     result->bytes = traffic.bytes;
     result->chunks = traffic.chunks;
@@ -49,18 +62,7 @@ add_node_counters(const tti_training *tr, tt_job_result *result)
     result->batches_ready = traffic.batches_ready;
     result->batches_waited = traffic.batches_waited;
     result->moving_wait_count = traffic.moving_wait_count;
-    for (uint32_t n = 0; rt->mesh != NULL && n < rt->node_count; n++) {
-        if (rt->processes[n].node.client == NULL)
-            continue; // dead
-        uint32_t kept = tt_ps_client_waits(rt->processes[n].node.client, waits);
-        for (uint32_t i = 0; all != NULL && i < kept; i++)
-            all[count++] = (double)waits[i] * 1e-9;
-    }
-    if (count > 0) {
-        qsort(all, count, sizeof *all, by_value);
-        result->moving_wait_p99_s = all[(size_t)(0.99 * (double)(count - 1))];
-    }
-    tt_mem_free(all);
+    result->moving_wait_p99_s = wait_p99_s(&traffic);
 }
 
 static uint32_t
@@ -329,6 +331,7 @@ train_as_called(void *self)
 static tt_status
 train(training_call call)
 {
+    TT_TRY(tti_local_open(call.job, call.err));
     if (call.job->spec.engine != TTI_ENGINE_SIMULATED)
         return train_here(&call);
     call.result->simulated = 1;
@@ -384,6 +387,7 @@ tt_job_run(tt_job *job, const tt_job_run_options *options, tt_job_result *result
     tt_clock clock = tt_clock_monotonic();
     uint64_t begin = tt_clock_now(&clock);
     tti_interrupted = 0;
+    TT_TRY(tti_local_open(job, err)); // before this process opens what is its own
     tti_resume resume = {0};
     const tti_resume *resumed = options->resume != NULL ? &resume : NULL;
     tt_status status = resumed != NULL
@@ -408,6 +412,7 @@ tt_job_run(tt_job *job, const tt_job_run_options *options, tt_job_result *result
     if (status != TT_OK)
         fail_result(result, status, err);
     tti_resume_close(&resume);
+    tti_local_close(job);
     tt_error closing = {0};
     if (tt_store_close(store, &closing) != TT_OK)
         tt_log(TT_LOG_WARN, "the run store is not complete: %s: %s", closing.where, closing.what);

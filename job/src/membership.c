@@ -4,37 +4,9 @@
 // again what its slices lack; where a server died, or roles were changing, everything goes back to
 // the last checkpoint, for rounds of different ages do not add up.
 //
-// Only where processes can die one by one: on simulated hosts so far.
+// Only where processes can die one by one.
 #include "runtime.h"
 #include <string.h>
-
-// ---- what the simulation tells -----------------------------------------------------------------
-
-static tt_status
-start_agent(tti_process *process, uint32_t attempt)
-{
-    tti_runtime *rt = process->rt;
-    tt_error err;
-    uint64_t period_ns = (uint64_t)(1e9 * rt->job->spec.heartbeat);
-    process->pulse =
-        tt_pulse_begin(process->node.index, attempt, period_ns, tt_clock_now(&rt->clock));
-    return tt_thread_start(&process->agent, "tt-agent", tti_agent_main, process, &err);
-}
-
-// A host has crashed, with the processes of its nodes, or is there again, without any.
-static void
-on_host(void *self, uint32_t host, int up)
-{
-    tti_runtime *rt = self;
-    for (uint32_t n = 0; n < rt->node_count; n++) {
-        tti_process *process = &rt->processes[n];
-        if (tti_simulated_host(rt->job, n) != host || !up)
-            continue;                    // that it has crashed the master hears from nobody
-        tt_thread_join(&process->agent); // it has ended with the host
-        if (start_agent(process, 0) != TT_OK)
-            tt_log(TT_LOG_WARN, "no memory to start node %u anew", n);
-    }
-}
 
 // ---- opening and closing -----------------------------------------------------------------------
 
@@ -42,10 +14,9 @@ tt_status
 tti_membership_open(tti_runtime *rt, tt_error *err)
 {
     tti_membership *m = &rt->membership;
-    if (rt->job->sim == NULL || rt->mesh == NULL)
-        return TT_OK;
     const tt_ps_view *view = rt->newest->view;
-    TT_TRY(tti_simulated_control(rt, &m->control, err));
+    if (rt->engine == NULL)
+        return TT_OK;
     tt_status status =
         tt_members_open(rt->node_count, (uint64_t)(1e9 * rt->job->spec.failure_timeout),
                         view->attempt, view->is_gone, tt_clock_now(&rt->clock), &m->members);
@@ -58,42 +29,11 @@ tti_membership_open(tti_runtime *rt, tt_error *err)
     return TT_OK;
 }
 
-tt_status
-tti_membership_start(tti_runtime *rt, tt_error *err)
-{
-    tti_membership *m = &rt->membership;
-    if (!rt->apart)
-        return TT_OK;
-    tt_sim_watch_hosts(rt->job->sim, on_host, rt);
-    for (uint32_t n = 0; n < rt->node_count; n++) {
-        m->members.member[n].heard_at_ns = tt_clock_now(&rt->clock);
-        if (rt->newest->view->is_gone[n])
-            continue;
-        if (start_agent(&rt->processes[n], rt->processes[n].node.attempt) != TT_OK)
-            return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
-    }
-    return TT_OK;
-}
-
 void
-tti_membership_stop(tti_runtime *rt)
+tti_membership_begin(tti_runtime *rt)
 {
-    tti_membership *m = &rt->membership;
-    if (!rt->apart)
-        return;
-    tt_sim_watch_hosts(rt->job->sim, NULL, NULL);
-    // Whoever is thought dead and still stands somewhere is not waited for.
-    for (uint32_t n = 0; n < rt->node_count; n++)
-        if (rt->newest->view->is_gone[n]) {
-            tt_sim_kill(rt->job->sim, &rt->processes[n].agent);
-            tt_sim_kill(rt->job->sim, &rt->processes[n].node.thread);
-        }
-    for (uint32_t n = 0; n < rt->node_count; n++) {
-        tt_store_release(&rt->processes[n].stop_agent, 1); // acquired in tti_agent_main
-        tt_mesh_wake(m->control, n);
-    }
-    for (uint32_t n = 0; n < rt->node_count; n++)
-        tt_thread_join(&rt->processes[n].agent);
+    for (uint32_t n = 0; rt->apart && n < rt->node_count; n++)
+        rt->membership.members.member[n].heard_at_ns = tt_clock_now(&rt->clock);
 }
 
 static void
@@ -141,7 +81,10 @@ say_death(tti_runtime *rt, uint32_t n, const tt_ps_view *before)
 {
     const tti_membership *m = &rt->membership;
     const char *role = before->is_worker[n] ? "worker" : "server";
-    if (m->members.member[n].replaced)
+    char cause[100];
+    if (rt->engine->cause != NULL && rt->engine->cause(rt, n, cause, sizeof cause))
+        say(rt, "node %u (%s) is dead: %s", n, role, cause);
+    else if (m->members.member[n].replaced)
         say(rt, "node %u (%s) is dead: another process has begun in its place", n, role);
     else
         say(rt, "node %u (%s) is dead: nothing was heard from it for %.3g s", n, role,
@@ -240,14 +183,6 @@ choose_rounds_to_redo(const tti_runtime *rt, tt_ps_view *next)
     next->redo_until = most + 2;
 }
 
-// Nobody is left to do the work: whoever waits gives up.
-static void
-desert(tti_runtime *rt)
-{
-    rt->membership.must_fail = 1;
-    tt_store_release(&rt->board.discard, 1); // acquired in in_vain
-}
-
 // After the publication, never before: who takes over what the dead one had refuses by then what it
 // still sends (ps: rule 8).
 static void
@@ -264,6 +199,25 @@ hand_out(tti_runtime *rt, const uint8_t *is_dead, const tt_ps_view *before)
     tt_members_buried(&rt->membership.members);
 }
 
+// Too few are left to do the work: whoever waits gives up. Where nodes can be begun anew, all go
+// back to the last checkpoint.
+static void
+desert(tti_runtime *rt, const uint8_t *is_dead)
+{
+    tti_membership *m = &rt->membership;
+    if (m->too_few)
+        return;
+    m->too_few = 1;
+    m->must_go_back |= rt->engine->goes_back;
+    m->must_fail |= !rt->engine->goes_back;
+    for (uint32_t n = 0; rt->engine->goes_back && n < rt->node_count; n++)
+        if (is_dead[n]) {
+            m->deaths++;
+            say_death(rt, n, rt->newest->view);
+        }
+    tt_store_release(&rt->board.discard, 1); // acquired in in_vain
+}
+
 static void
 bury(tti_runtime *rt)
 {
@@ -277,7 +231,7 @@ bury(tti_runtime *rt)
         is_dead[n] = m->members.member[n].state == TT_MEMBER_DEAD;
     tt_status status = view_without_dead(rt, is_dead, &view);
     if (status == TT_PEER)
-        desert(rt);
+        desert(rt, is_dead);
     if (status != TT_OK)
         return; // without memory for it now: tried again
     int again = can_do_again(rt, is_dead, view), restores = restored_now(view) > 0;
@@ -412,8 +366,8 @@ tti_membership_wait_ns(const tti_runtime *rt, uint64_t most_ns)
 }
 
 // What has come, and what is to be said to it.
-static void
-exchange(tti_runtime *rt)
+void
+tti_membership_exchange(tti_runtime *rt)
 {
     tti_membership *m = &rt->membership;
     while (tt_mesh_receive(m->control, rt->node_count, 256, on_frame, rt) > 0)
@@ -432,7 +386,9 @@ tti_membership_watch(tti_runtime *rt)
     tti_membership *m = &rt->membership;
     if (!rt->apart)
         return;
-    exchange(rt);
+    if (rt->engine->watch != NULL)
+        rt->engine->watch(rt);
+    tti_membership_exchange(rt);
     if (m->must_fail)
         return;
     if (tt_members_tick(&m->members, tt_clock_now(&rt->clock)) > 0)

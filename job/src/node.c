@@ -1,5 +1,6 @@
 // A node: one thread that is a server or a worker and changes role at iteration boundaries.
 #include "simulated.h"
+#include <string.h>
 
 enum { SERVE_LIMIT = 64, TICK_NS = 2000000 };
 
@@ -260,6 +261,7 @@ tti_node_count(const tti_node *node, tti_counts *out)
     tt_mesh_counters_read(node->board->mesh, node->index, &mesh);
     out->pushes = client.pushes;
     out->moving_wait_count = client.moving_wait_count;
+    memcpy(out->moving_waits, client.moving_waits, sizeof out->moving_waits);
     out->carried = server.bytes_carried;
     out->drained = server.bytes_drained + server.bytes_fetched;
     out->frames = mesh.frames;

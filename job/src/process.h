@@ -33,7 +33,10 @@ typedef struct tti_process {
     tti_backlog backlog;
     tt_thread agent;
     tt_pulse pulse;
-    int stop_agent;         // release
+    int stop_agent; // release
+    int is_alone;   // the agent is the main thread of a process of the operating system
+    // Ends its node's thread, at once if need be.
+    void (*end_node)(struct tti_process *process);
     int begun;              // this attempt's node was opened
     tti_generation *newest; // of those it knows, the board's current
     uint64_t order_heard, reported_ns;
@@ -59,6 +62,10 @@ TT_NODISCARD tt_status tti_process_open_node(tti_process *process, int joins, tt
 // Takes the generation.
 void tti_process_learn(tti_process *process, tti_generation *generation);
 void tti_process_close(tti_process *process);
+
+// What an order says to the node. What makes a worker rest is there before the call to rest; the
+// generation was learned before all.
+void tti_agent_write_board(tti_board *board, const tti_order *order);
 
 // The agent's thread: says that the process lives and what it has done, does what it is told, ends
 // the work when the master has given the process up, and begins anew when the master lets it.

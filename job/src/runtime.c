@@ -13,40 +13,6 @@ partition_retired(void *self, uint32_t partition, uint32_t generation)
     tti_board_ring(&rt->board);
 }
 
-// Nodes on simulated hosts have the first generation when they begin; later ones are sent.
-static tt_status
-learn_first(tti_runtime *rt, tti_process *process)
-{
-    tti_order order = {.has_generation = 1};
-    tti_order_parts parts;
-    tt_archive bytes = {0};
-    tti_order_write(&order, NULL, rt->newest, &bytes);
-    tt_status status = bytes.status;
-    if (status == TT_OK)
-        status = tti_order_read(bytes.bytes, bytes.count, &parts);
-    if (status == TT_OK)
-        tti_process_learn(process, parts.generation);
-    tt_archive_fini(&bytes);
-    return status;
-}
-
-// A process with its own copy of the board.
-static tt_status
-open_process(tti_runtime *rt, uint32_t n, tt_error *err)
-{
-    tti_process *process = &rt->processes[n];
-    process->rt = rt;
-    TT_TRY(tti_process_open(process, rt->job, n, rt->clock, rt->mesh, rt->membership.control, err));
-    process->node.attempt = rt->newest->view->attempt[n];
-    if (rt->newest->view->is_gone[n])
-        return TT_OK; // it will be told when it comes
-    if (learn_first(rt, process) != TT_OK)
-        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the first generation");
-    rt->command.nodes[n].generation = rt->newest->view->generation;
-    tti_simulated_share(process);
-    return tti_process_open_node(process, 0, err);
-}
-
 // A node that shares the master's memory.
 static tt_status
 open_node(tti_runtime *rt, uint32_t n, tt_error *err)
@@ -98,8 +64,9 @@ static tt_status
 first_generation(tti_runtime *rt, const tt_setting *start, tt_error *err)
 {
     const tt_job *job = rt->job;
-    uint8_t is_server[TT_PS_NODES_MAX] = {0}, is_gone[TT_PS_NODES_MAX];
-    tti_simulated_gone(rt, is_gone);
+    uint8_t is_server[TT_PS_NODES_MAX] = {0}, is_gone[TT_PS_NODES_MAX] = {0};
+    if (rt->engine != NULL)
+        rt->engine->list_gone(rt, is_gone);
     rt->newest = tt_mem_zalloc(1, sizeof *rt->newest);
     if (rt->newest == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the first generation");
@@ -154,8 +121,8 @@ open_parts(tti_runtime *rt, const tt_setting *start, const tti_restore *restore,
                   TTI_AGGREGATION_MAX;
     TT_TRY(tti_work_open(job->shards, rt->node_count, rows, &rt->work, err));
     if (job->spec.driver == TTI_DRIVER_MESSAGES)
-        TT_TRY(job->sim != NULL ? tti_simulated_mesh(rt, err)
-                                : tt_mesh_open(rt->node_count + 1, &rt->mesh, err));
+        TT_TRY(rt->engine != NULL ? rt->engine->open(rt, err)
+                                  : tt_mesh_open(rt->node_count + 1, &rt->mesh, err));
     else
         TT_TRY(tt_ps_store_open(&job->table, rt->node_count, &rt->store, err));
     rt->board.mesh = rt->mesh;
@@ -168,7 +135,7 @@ open_parts(tti_runtime *rt, const tt_setting *start, const tti_restore *restore,
         tti_runtime_note_moves(rt, rt->newest->view);
     for (uint32_t n = 0; n < rt->node_count; n++) {
         TT_TRY(tti_records_open(&rt->standings[n].records, rt->node_count));
-        TT_TRY(rt->apart ? open_process(rt, n, err) : open_node(rt, n, err));
+        TT_TRY(rt->apart ? rt->engine->open_node(rt, n, err) : open_node(rt, n, err));
     }
     if (rt->mesh != NULL)
         TT_TRY(open_reader(rt, err));
@@ -209,6 +176,7 @@ tti_runtime_open(const tt_job *job,
     if (rt == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
     rt->job = job;
+    rt->engine = tti_engine_of(job);
     rt->clock = job->sim != NULL ? tt_sim_clock(job->sim) : tt_clock_monotonic();
     rt->node_count = job->node_count;
     rt->board = (tti_board){.job = job,
@@ -232,22 +200,23 @@ tti_runtime_open(const tt_job *job,
     return TT_OK;
 }
 
+static tt_status
+start_threads(tti_runtime *rt, tt_error *err)
+{
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        TT_TRY(tti_node_start(&rt->processes[n].node, err));
+    return TT_OK;
+}
+
 tt_status
 tti_runtime_start(tti_runtime *rt, tt_error *err)
 {
     rt->start_ns = tt_clock_now(&rt->clock) - rt->elapsed_ns;
-    for (uint32_t n = 0; n < rt->node_count; n++) {
-        if (rt->newest->view->is_gone[n])
-            continue;
-        if (rt->apart) // before the first order comes
-            rt->processes[n].board.round_limit = rt->board.round_limit;
-        tt_status status = tti_node_start(&rt->processes[n].node, err);
-        if (status != TT_OK) {
-            tti_runtime_stop(rt);
-            return status;
-        }
-    }
-    return tti_membership_start(rt, err);
+    tti_membership_begin(rt);
+    tt_status status = rt->apart ? rt->engine->start(rt, err) : start_threads(rt, err);
+    if (status != TT_OK)
+        tti_runtime_stop(rt);
+    return status;
 }
 
 void
@@ -259,10 +228,10 @@ tti_runtime_close(tti_runtime *rt)
         tti_runtime_stop(rt);
         tti_runtime_join(rt);
     }
+    if (rt->engine != NULL)
+        rt->engine->close(rt);
     for (uint32_t n = 0; rt->processes != NULL && n < rt->node_count; n++) {
-        if (rt->apart)
-            tti_process_close(&rt->processes[n]);
-        else
+        if (rt->engine == NULL)
             tti_node_close(&rt->processes[n].node);
         tti_records_close(&rt->standings[n].records);
     }

@@ -8,6 +8,8 @@
 
 #include "checkpoint_file.h"
 #include "command.h"
+#include "engine.h"
+#include "local.h"
 #include "process.h"
 #include "simulated.h"
 
@@ -19,6 +21,7 @@ typedef struct tti_membership {
     // Nothing but going back to the last checkpoint keeps all parameters of one moment (BSP); or
     // there are not enough nodes left. [nodes and master, in turns]
     int must_go_back, must_fail;
+    int too_few; // why
     uint32_t deaths, returns;
     // The last checkpoint, while partitions are being restored from it.
     tti_checkpoint file;
@@ -40,8 +43,11 @@ typedef struct tti_runtime {
     tt_ps_store *store; // in place
     tti_board board;
     tti_work work;
-    // Nodes do not share the master's memory: they are reached by messages, and can die.
+    // Nodes do not share the master's memory: they are reached by messages, and can die. Where they
+    // are then; NULL: threads.
     int apart;
+    const tti_engine *engine;
+    tti_local *local;        // of engine local
     tti_process *processes;  // [node_count]
     tti_standing *standings; // [node_count]
     tti_membership membership;
@@ -171,11 +177,10 @@ void tti_membership_watch(tti_runtime *rt);
 int tti_membership_hears(const tti_runtime *rt, uint32_t n);
 // How long the master may wait before it watches again, at most most_ns.
 uint64_t tti_membership_wait_ns(const tti_runtime *rt, uint64_t most_ns);
-TT_NODISCARD tt_status tti_membership_start(tti_runtime *rt, tt_error *err);
-void tti_membership_stop(tti_runtime *rt);
+// The nodes are about to be started.
+void tti_membership_begin(tti_runtime *rt);
+// Lets in what has come, and answers.
+void tti_membership_exchange(tti_runtime *rt);
 void tti_membership_close(tti_runtime *rt);
-
-// agent.c: what starts and ends a node's process on its host.
-void *tti_agent_main(void *self);
 
 #endif

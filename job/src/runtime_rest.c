@@ -131,7 +131,8 @@ tti_runtime_join(tti_runtime *rt)
     tt_store_release(&rt->board.stop_servers, 1); // acquired by nodes
     tti_runtime_wake_all(rt);
     await_all(rt, has_ended);
-    tti_membership_stop(rt);
-    for (uint32_t n = 0; n < rt->node_count; n++)
+    if (rt->apart)
+        rt->engine->stop(rt);
+    for (uint32_t n = 0; !rt->apart && n < rt->node_count; n++)
         tt_thread_join(&rt->processes[n].node.thread);
 }

@@ -223,7 +223,7 @@ tti_simulated_gone(const tti_runtime *rt, uint8_t *is_gone)
 {
     const tt_sim *sim = rt->job->sim;
     for (uint32_t n = 0; n < rt->node_count; n++)
-        is_gone[n] = sim != NULL && !tt_sim_host_is_up(sim, tti_simulated_host(rt->job, n));
+        is_gone[n] = !tt_sim_host_is_up(sim, tti_simulated_host(rt->job, n));
 }
 
 tt_status

@@ -58,6 +58,7 @@ go_back(tti_training *tr, tt_error *err)
         restore.elapsed_s = file.time_s;
         restore.bytes = tti_checkpoint_find(&file, "runtime", &restore.count);
     }
+    int too_few = tr->rt->membership.too_few;
     tti_training_drain(tr);
     tti_runtime_traffic(tr->rt, &tr->traffic);
     tti_training_leave_members(tr);
@@ -70,10 +71,10 @@ go_back(tti_training *tr, tt_error *err)
         return status;
     forget_unfinished(tr);
     tti_training_restarted(tr);
-    tti_training_event(tr, "warning",
-                       "all nodes go back to %s %llu: rounds of different ages do not add up",
-                       found ? "the checkpoint of round" : "round",
-                       (unsigned long long)tti_runtime_iterations(tr->rt));
+    tti_training_event(tr, "warning", "all nodes go back to %s %llu: %s",
+                       found ? "the checkpoint of iteration" : "iteration",
+                       (unsigned long long)tti_runtime_iterations(tr->rt),
+                       too_few ? "too few were left" : "rounds of different ages do not add up");
     return TT_OK;
 }
 

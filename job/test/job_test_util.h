@@ -24,6 +24,28 @@ remove_entry(const char *path, const struct stat *info, int type, struct FTW *wh
     return remove(path);
 }
 
+enum { OVERRIDES_MAX = 32 };
+
+// The given ones, and the engine that the environment names (CMakeLists.txt); in place there is but
+// one.
+static inline size_t
+add_engine(const char *const *overrides, const char **all)
+{
+    static char engine[64];
+    const char *wanted = getenv("TT_ENGINE");
+    size_t count = 0;
+    int in_place = 0;
+    for (; overrides != NULL && overrides[count] != NULL; count++) {
+        assert_true(count + 1 < OVERRIDES_MAX);
+        in_place |= strcmp(overrides[count], "cluster.driver=in_place") == 0;
+        all[count] = overrides[count];
+    }
+    (void)snprintf(engine, sizeof engine, "cluster.engine=%s", wanted != NULL ? wanted : "");
+    if (wanted != NULL && !in_place)
+        all[count++] = engine;
+    return count;
+}
+
 // Runs the job with `overrides` (ended by NULL) and gives back its result and the bytes of the
 // model, to be freed by tt_mem_free.
 static inline tt_status
@@ -42,12 +64,11 @@ run_job(const char *text,
     assert_true(fputs(text, file) >= 0);
     assert_int_equal(fclose(file), 0);
     const char *files[] = {path};
-    size_t override_count = 0;
-    while (overrides != NULL && overrides[override_count] != NULL)
-        override_count++;
+    const char *all[OVERRIDES_MAX];
+    size_t override_count = add_engine(overrides, all);
     // No test learns from another, or from the user.
     assert_int_equal(setenv("TRIMTAB_REPOSITORY", "off", 1), 0);
-    tt_job_source source = {files, 1, overrides, override_count, 0};
+    tt_job_source source = {files, 1, all, override_count, 0};
     tt_job_run_options options = {.runs_dir = directory};
     tt_job *job;
     tt_status status = tt_job_open(&source, stderr, &job, err);

@@ -1,5 +1,6 @@
 // The worker's client: its operations from the first request to the last answer.
 #include "client_core.h"
+#include <math.h>
 #include <string.h>
 
 tt_status
@@ -32,10 +33,9 @@ tt_ps_client_open(const tt_ps_table *table,
     client->partition_of_key = tt_mem_alloc(keys * sizeof *client->partition_of_key);
     client->packed = tt_mem_alloc((scattered + 1) * sizeof(float));
     client->halves = tt_mem_alloc((floats + 2) * sizeof(tt_bf16));
-    client->waits = tt_mem_alloc(TT_PS_WAITS_MAX * sizeof *client->waits);
     if (client->routes == NULL || client->requests == NULL || client->wire_keys == NULL ||
         client->order == NULL || client->partition_of_key == NULL || client->packed == NULL ||
-        client->halves == NULL || client->waits == NULL) {
+        client->halves == NULL) {
         tt_ps_client_close(client);
         return tt_error_set(err, TT_NOMEM, NULL, "lower batch_size or cluster.nodes",
                             "no memory for the buffers of worker %u", node);
@@ -61,7 +61,6 @@ tt_ps_client_close(tt_ps_client *client)
     tt_mem_free(client->packed);
     tt_mem_free(client->halves);
     tt_mem_free(client->cells);
-    tt_mem_free(client->waits);
     tt_mem_free(client);
 }
 
@@ -193,12 +192,25 @@ tt_ps_client_end(tt_ps_client *client)
 
 // ---- receiving --------------------------------------------------------------------------------
 
+static uint32_t
+wait_bucket(uint64_t wait_ns)
+{
+    double halves = wait_ns > 1000 ? 2 * log2(1e-3 * (double)wait_ns) : 0;
+    return (uint32_t)TT_MIN(halves, (double)(TT_PS_WAIT_BUCKETS - 1));
+}
+
+double
+tt_ps_wait_bucket_s(uint32_t bucket)
+{
+    return 1e-6 * exp2(0.5 * bucket + 0.25);
+}
+
 static void
 finish_request(tt_ps_client *client, tti_request *request)
 {
     if (request->moving) {
         uint64_t waited = client->now_ns - request->first_sent_ns;
-        client->waits[client->counters.moving_wait_count % TT_PS_WAITS_MAX] = waited;
+        tti_count(&client->counters.moving_waits[wait_bucket(waited)], 1);
         tti_count(&client->counters.moving_wait_count, 1);
         client->longest_wait_ns = TT_MAX(client->longest_wait_ns, waited);
         if (waited > client->counters.moving_wait_max_ns)
@@ -397,6 +409,8 @@ tt_ps_client_counters_read(const tt_ps_client *client, tt_ps_client_counters *ou
         .carried = tt_load_relaxed(&counters->carried),
         .moving_wait_count = tt_load_relaxed(&counters->moving_wait_count),
         .moving_wait_max_ns = tt_load_relaxed(&counters->moving_wait_max_ns)};
+    for (uint32_t b = 0; b < TT_PS_WAIT_BUCKETS; b++)
+        out->moving_waits[b] = tt_load_relaxed(&counters->moving_waits[b]);
 }
 
 uint64_t
@@ -405,12 +419,4 @@ tt_ps_client_take_longest_wait(tt_ps_client *client)
     uint64_t longest = client->longest_wait_ns;
     client->longest_wait_ns = 0;
     return longest;
-}
-
-uint32_t
-tt_ps_client_waits(const tt_ps_client *client, uint64_t *out)
-{
-    uint32_t waits = (uint32_t)TT_MIN(client->counters.moving_wait_count, TT_PS_WAITS_MAX);
-    memcpy(out, client->waits, waits * sizeof *out);
-    return waits;
 }

@@ -70,7 +70,6 @@ struct tt_ps_client {
     float *cells;    // carried originals being packed
     size_t cells_capacity;
     tt_ps_client_counters counters;
-    uint64_t *waits;          // [TT_PS_WAITS_MAX]
     uint64_t longest_wait_ns; // since last asked
 };
 

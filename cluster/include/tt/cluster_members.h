@@ -53,6 +53,8 @@ int
 tt_members_receive(tt_members *members, const tt_frame *frame, uint64_t now_ns, tt_frame *answer);
 // Declares dead who was silent for too long; returns how many are dead and not buried.
 uint32_t tt_members_tick(tt_members *members, uint64_t now_ns);
+// Its process is known to have ended: dead without waiting.
+void tt_members_lost(tt_members *members, uint32_t n);
 // When the next one would be dead that is not heard from until then; UINT64_MAX: nobody.
 uint64_t tt_members_next_ns(const tt_members *members);
 // The death of all that are dead was published; their next attempt is attempt + 1.

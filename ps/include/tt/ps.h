@@ -241,12 +241,15 @@ typedef struct tt_ps_keys {
     uint32_t count;
 } tt_ps_keys;
 
-enum { TT_PS_WAITS_MAX = 8192 };
+enum { TT_PS_WAIT_BUCKETS = 40 };
 
 typedef struct tt_ps_client_counters {
     uint64_t pulls, pushes, resent, redirected, carried;
     uint64_t moving_wait_count; // answers waited for on a moving partition
     uint64_t moving_wait_max_ns;
+    // The same by length: bucket b has those from 2^(b/2) to 2^((b+1)/2) microseconds, the first
+    // and the last one all below and above.
+    uint64_t moving_waits[TT_PS_WAIT_BUCKETS];
 } tt_ps_client_counters;
 
 // max_keys: rows of the largest operation. sequence_base: 0, or past what an earlier client of this
@@ -299,12 +302,11 @@ int tt_ps_client_done(const tt_ps_client *client);
 // that this client stands for, since nobody knows what became of it.
 void tt_ps_client_abandon(tt_ps_client *client);
 void tt_ps_client_counters_read(const tt_ps_client *client, tt_ps_client_counters *out);
-// The waits on moving partitions, nanoseconds, the latest TT_PS_WAITS_MAX of them; returns how
-// many. thread: the worker's
 // The longest wait on a moving partition since this was last asked, nanoseconds. thread: the
 // worker's
 uint64_t tt_ps_client_take_longest_wait(tt_ps_client *client);
-uint32_t tt_ps_client_waits(const tt_ps_client *client, uint64_t *out);
+// The middle of a bucket of moving_waits, seconds. thread [any]
+double tt_ps_wait_bucket_s(uint32_t bucket);
 void tt_ps_client_close(tt_ps_client *client);
 
 // ---- in place ---------------------------------------------------------------------------------
