@@ -142,8 +142,12 @@ eval_block(tt_gp_slice *s, const double *x, uint32_t count, double *mean, double
             mean[p] += *k * gp->alpha[i];
             *k -= s->k_ref[i];
         }
-    cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, (int)s->n,
-                (int)count, 1, gp->chol, (int)gp->capacity, s->k, BLOCK);
+    if (count == 1) // the other one copies the whole triangle first
+        cblas_dtrsv(CblasRowMajor, CblasLower, CblasNoTrans, CblasNonUnit, (int)s->n, gp->chol,
+                    (int)gp->capacity, s->k, BLOCK);
+    else
+        cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, (int)s->n,
+                    (int)count, 1, gp->chol, (int)gp->capacity, s->k, BLOCK);
     for (uint32_t i = 0; i < s->n; i++)
         for (uint32_t p = 0; p < count; p++) {
             double k = s->k[(size_t)i * BLOCK + p];
@@ -162,6 +166,20 @@ tt_gp_slice_eval(tt_gp_slice *slice, const double *x, uint32_t count, double *me
     size_t dims = slice->gp->options.dims;
     for (uint32_t at = 0; at < count; at += BLOCK)
         eval_block(slice, x + at * dims, TT_MIN(count - at, (uint32_t)BLOCK), mean + at, var + at);
+}
+
+double
+tt_gp_slice_mean(tt_gp_slice *slice, const double *x)
+{
+    tt_gp_slice *s = slice;
+    const tt_gp *gp = s->gp;
+    double point[TT_GP_DIMS_MAX];
+    memcpy(point, x, gp->options.dims * sizeof *x);
+    if (gp->options.snap != NULL)
+        gp->options.snap(gp->options.snap_self, point);
+    covariances(s, point, s->k, 1);
+    double mean = cblas_ddot((int)s->n, s->k, 1, gp->alpha, 1);
+    return (s->has_reference ? -s->mean_ref * gp->y_scale : gp->y_mean) + gp->y_scale * mean;
 }
 
 //     d mean    = sum_i alpha_i dk_i

@@ -133,10 +133,9 @@ tti_tuner_incumbent(const tt_tuner *t, double stage)
         return 0;
     for (uint32_t i = 0; i < t->tried_count; i++) {
         const tti_tried *s = &t->tried[i];
-        double mean, var;
         if (s->row < 0 || s->banned)
             continue;
-        tt_gp_slice_eval(slice, s->x, 1, &mean, &var);
+        double mean = tt_gp_slice_mean(slice, s->x);
         mean -= tti_tuner_log_rate(t, s, i, NULL);
         if (mean < least) {
             least = mean;

@@ -17,7 +17,7 @@
 
 enum { INITIAL = 10, DRAWS_MAX = 4096, STREAM_INITIAL = 0x70617065 };
 // As in tuner_gate.c: the text does not say how EI is maximised.
-enum { CANDIDATES = 300, AROUND = 40, STARTS = 2 };
+enum { CANDIDATES = 300, AROUND = 40, STARTS = 2, BATCH = 64 };
 
 static void
 make_plan(tt_tuner *t)
@@ -134,14 +134,18 @@ static void
 score(void *self, const double *x, uint32_t count, double *out)
 {
     const view *v = self;
-    for (uint32_t i = 0; i < count; i++) {
-        double mean, var;
-        tt_setting setting;
-        const double *point = x + (size_t)i * v->t->search.dims;
-        tt_search_decode(&v->t->search, point, &setting);
-        tt_gp_slice_eval(v->slice, point, 1, &mean, &var);
-        out[i] = is_banned(v->t, &setting) ? -INFINITY
-                                           : tt_ei_log(mean, sqrt(var), v->current_s, NULL, NULL);
+    double mean[BATCH], var[BATCH];
+    uint32_t dims = v->t->search.dims;
+    for (uint32_t at = 0; at < count; at += BATCH) {
+        uint32_t n = TT_MIN(count - at, (uint32_t)BATCH);
+        tt_gp_slice_eval(v->slice, x + (size_t)at * dims, n, mean, var);
+        for (uint32_t i = 0; i < n; i++) {
+            tt_setting setting;
+            tt_search_decode(&v->t->search, x + (size_t)(at + i) * dims, &setting);
+            out[at + i] = is_banned(v->t, &setting)
+                              ? -INFINITY
+                              : tt_ei_log(mean[i], sqrt(var[i]), v->current_s, NULL, NULL);
+        }
     }
 }
 
@@ -175,6 +179,26 @@ consider(const view *v, const tt_setting *setting, uint32_t id, double log_ei, t
     out->outlook.sd = ratio ? sqrt(var) / mean : (double)NAN;
 }
 
+// Those that were tried and may be moved to, in batches.
+static void
+consider_tried(const tt_tuner *t, view *v, tti_choice *out)
+{
+    double x[BATCH * TT_KNOBS_MAX], log_ei[BATCH];
+    uint32_t id[BATCH], count = 0, dims = t->search.dims;
+    for (uint32_t i = 0; i < t->tried_count; i++) {
+        if (i != t->current && t->tried[i].row >= 0) {
+            memcpy(x + (size_t)count * dims, t->tried[i].x, dims * sizeof *x);
+            id[count++] = i;
+        }
+        if (count < BATCH && i + 1 < t->tried_count)
+            continue;
+        score(v, x, count, log_ei);
+        for (uint32_t k = 0; k < count; k++)
+            consider(v, &t->tried[id[k]].setting, id[k], log_ei[k], out);
+        count = 0;
+    }
+}
+
 // argmax EI over the space, tried settings included.
 static tt_status
 propose(tt_tuner *t, view *v, tti_choice *out, tt_error *err)
@@ -192,12 +216,7 @@ propose(tt_tuner *t, view *v, tti_choice *out, tt_error *err)
     tt_search_result found;
     TT_TRY(tt_search_maximize(&t->search, &target, &options, &found, err));
     *out = (tti_choice){.id = t->current};
-    for (uint32_t i = 0; i < t->tried_count; i++) {
-        double log_ei;
-        score(v, t->tried[i].x, 1, &log_ei);
-        if (i != t->current && t->tried[i].row >= 0)
-            consider(v, &t->tried[i].setting, i, log_ei, out);
-    }
+    consider_tried(t, v, out);
     for (int k = 0; k < TT_SEARCH_CLASSES; k++)
         if (found.found[k])
             consider(v, &found.setting[k], TTI_TUNER_NOBODY, found.score[k], out);
@@ -279,10 +298,9 @@ best(const tt_tuner *t)
     if (t->gp == NULL || tt_gp_slice_open(t->gp, now, NULL, &slice, NULL) != TT_OK)
         return found;
     for (uint32_t i = 0; i < t->tried_count; i++) {
-        double mean, var;
         if (t->tried[i].row < 0 || t->tried[i].banned)
             continue;
-        tt_gp_slice_eval(slice, t->tried[i].x, 1, &mean, &var);
+        double mean = tt_gp_slice_mean(slice, t->tried[i].x);
         if (mean < least) {
             least = mean;
             found = i;

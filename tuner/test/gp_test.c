@@ -72,6 +72,8 @@ test_posterior(void **state)
         tt_gp_slice *slice;
         assert_int_equal(tt_gp_slice_open(gp, gp_query_stage, NULL, &slice, NULL), TT_OK);
         tt_gp_slice_eval(slice, &gp_query[0][0], GP_QUERIES, mean, var);
+        for (int i = 0; i < GP_QUERIES; i++)
+            close_to(tt_gp_slice_mean(slice, gp_query[i]), mean[i], 1e-12);
         tt_gp_slice_close(slice);
         for (int i = 0; i < GP_QUERIES; i++) {
             close_to(mean[i], cases[c].mean[i], 1e-9);
@@ -85,6 +87,7 @@ test_posterior(void **state)
         tt_gp_slice_eval(slice, &gp_query[0][0], GP_QUERIES, mean, var);
         for (int i = 0; i < GP_QUERIES; i++) {
             close_to(mean[i], cases[c].delta_mean[i], 1e-9);
+            close_to(tt_gp_slice_mean(slice, gp_query[i]), mean[i], 1e-12);
             close_to(var[i], cases[c].delta_var[i], 1e-9);
         }
         // The difference of a point with itself is exactly nothing, up to the floor.

@@ -107,6 +107,8 @@ TT_NODISCARD tt_status tt_gp_slice_open(
 // shapes   x count x dims, row-major; mean, var: count
 void
 tt_gp_slice_eval(tt_gp_slice *slice, const double *x, uint32_t count, double *mean, double *var);
+// The mean of one point alone, which costs much less.
+double tt_gp_slice_mean(tt_gp_slice *slice, const double *x);
 // With the gradients in x (dims each; 0 for mismatch dimensions). x is not snapped here: reals only
 // make sense.
 void tt_gp_slice_gradient(tt_gp_slice *slice,
