@@ -1,0 +1,285 @@
+#!/usr/bin/env python3
+"""Goal: whatever happens to the processes of a job, it ends with the right model, soon, and leaves nothing behind. Method: jobs
+on engine local with kill -9, SIGSTOP and SIGCONT of random nodes and kill -9 of the program at random moments, while they train and
+while parameters move; under bsp the model must equal that of an undisturbed run byte for byte, under asp and ssp the loss be near.
+
+    chaos.py TRIMTAB [--rounds 100] [--seed 1] [--longest-stop 10]
+
+One round is one job, drawn from its seed: `chaos.py TRIMTAB --seed N --rounds 1` repeats it, as far as processes can be repeated.
+"""
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+JOB = """
+data: {format: clicklog, rows: 12000, columns: 4000, fields: 11}
+model: {kind: logistic_regression, l2: 1e-3, bias: on}
+checkpoint: {every: 60ms, keep: 2}
+cluster: {engine: local}
+"""
+CONSISTENCIES = ("asp", "ssp", "bsp")
+OPTIMIZERS = ("sgd", "adagrad", "adam")
+RATE = {"sgd": 0.2, "adagrad": 0.05, "adam": 0.003}
+BATCH = {"asp": 32, "ssp": 32, "bsp": 192}
+SECONDS = 4.0          # of a job that nothing happens to, about
+NEAR = 0.01            # share of the loss
+FAILURE_TIMEOUT_S = 3.0
+PROGRAM_PART = 0.2     # of the rounds kill the program, too
+
+
+class Failed(Exception):
+    pass
+
+
+def processes_of(mark):
+    """{pid: name} of the processes of one job: their environment carries the mark."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/environ", "rb") as file:
+                if mark.encode() not in file.read():
+                    continue
+            with open(f"/proc/{entry}/stat", encoding="ascii", errors="replace") as file:
+                text = file.read()
+            if text[text.rindex(")") + 2] != "Z":
+                found[int(entry)] = text[text.index("(") + 1:text.rindex(")")]
+        except OSError:
+            continue  # it has just ended
+    return found
+
+
+class Job:
+    """One run of the program, its standard error read as it comes."""
+
+    def __init__(self, trimtab, arguments, directory, mark):
+        self.lines = []  # (monotonic seconds, text)
+        self.mark = mark
+        environment = {**os.environ, "TRIMTAB_REPOSITORY": "off", "CHAOS_MARK": mark}
+        self.begun = time.monotonic()
+        self.process = subprocess.Popen([trimtab, "run", *arguments, "--json"], cwd=directory, env=environment,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.readers = [threading.Thread(target=self.read_errors), threading.Thread(target=self.read_output)]
+        for reader in self.readers:
+            reader.start()
+
+    def read_errors(self):
+        for line in self.process.stderr:
+            self.lines.append((time.monotonic(), line.rstrip("\n")))
+
+    def read_output(self):
+        self.output = self.process.stdout.read()
+
+    def runs(self):
+        return self.process.poll() is None
+
+    def nodes(self):
+        return {pid: int(name[len("trimtab-n"):]) for pid, name in processes_of(self.mark).items()
+                if re.fullmatch(r"trimtab-n\d+", name)}
+
+    def end(self, timeout):
+        try:
+            self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            for pid in processes_of(self.mark):
+                os.kill(pid, signal.SIGKILL)
+            raise Failed(f"it has not ended within {timeout} s") from None
+        finally:
+            for reader in self.readers:
+                reader.join()
+
+    def text(self):
+        return "\n".join(f"{when - self.begun:8.3f} | {line}" for when, line in self.lines)
+
+
+class Round:
+    def __init__(self, options, seed):
+        self.options, self.seed = options, seed
+        self.rng = rng = random.Random(seed)
+        self.consistency = rng.choice(CONSISTENCIES)
+        self.optimizer = rng.choice(OPTIMIZERS)
+        self.nodes = rng.randint(3, 6)
+        self.directory = tempfile.mkdtemp(prefix="trimtab-chaos-")
+        self.mark = f"chaos-{os.getpid()}-{seed}"
+        self.times = {"kill": [], "stop": []}
+        self.faults = 0
+        with open(os.path.join(self.directory, "job.yaml"), "w", encoding="ascii") as file:
+            file.write(JOB)
+
+    def arguments(self, epochs):
+        keys = {"seed": self.seed, "consistency": self.consistency, "optimizer.kind": self.optimizer,
+                "optimizer.learning_rate": RATE[self.optimizer], "optimizer.batch_size": BATCH[self.consistency],
+                "cluster.nodes": self.nodes, "stop.max_epochs": epochs, "model.table": self.rng.choice(["sparse", "dense"]),
+                "cluster.failure_timeout": f"{FAILURE_TIMEOUT_S}s"}
+        moves = self.rng.choice(["script", "tuner", "none"]) if self.consistency != "bsp" else self.rng.choice(["script", "none"])
+        if moves != "tuner":
+            keys["tuner.enabled"] = "off"
+        if moves == "script":
+            steps = [f"{{iteration: {40 * (i + 1)}, servers: {self.rng.randint(1, self.nodes - 1)}}}" for i in range(200)]
+            keys["tuner.script"] = "[" + ", ".join(steps) + "]"
+        else:
+            keys["tuner.compare"] = "off"
+        return ["job.yaml"] + [part for key, value in keys.items() for part in ("--set", f"{key}={value}")]
+
+    # ---- one undisturbed run ---------------------------------------------------------------------------------------
+
+    def epochs_of(self, arguments):
+        """How many epochs take about SECONDS: of a short run."""
+        arguments = [("stop.max_epochs=1000000" if a.startswith("stop.max_epochs") else a) for a in arguments]
+        result = self.finish(Job(self.options.trimtab, arguments + ["--set", "stop.max_time=1s"], self.directory, self.mark), 60)
+        return max(3, int(SECONDS * result["epochs"] / max(result["train_seconds"], 0.1)))
+
+    def finish(self, job, timeout):
+        job.end(timeout)
+        if job.process.returncode != 0:
+            raise Failed(f"exit code {job.process.returncode}\n{job.text()}")
+        self.check_nothing_left(job)
+        return json.loads(job.output)
+
+    def check_nothing_left(self, job):
+        deadline = time.monotonic() + 2
+        while processes_of(job.mark):
+            if time.monotonic() > deadline:
+                raise Failed(f"processes are left behind: {processes_of(job.mark)}\n{job.text()}")
+            time.sleep(0.01)
+        for folder, _, names in os.walk(self.directory):
+            for name in names:
+                if not os.path.isfile(os.path.join(folder, name)) or ".tmp" in name:
+                    raise Failed(f"left behind: {os.path.join(folder, name)}")
+
+    # ---- faults ----------------------------------------------------------------------------------------------------
+
+    def strike(self, job):
+        """Stops or kills a random node; when it was done and to whom. None: there is none."""
+        nodes = job.nodes()
+        if not nodes:
+            return
+        pid = self.rng.choice(sorted(nodes))
+        is_stop = self.rng.random() < 0.3
+        seconds = self.rng.uniform(1, self.options.longest_stop)
+        try:
+            os.kill(pid, signal.SIGSTOP if is_stop else signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        self.faults += 1
+        self.struck.append((time.monotonic(), "stop" if is_stop else "kill", nodes[pid]))
+        if is_stop:
+            time.sleep(seconds)
+            try:
+                os.kill(pid, signal.SIGCONT)
+            except ProcessLookupError:
+                pass  # it was declared dead
+
+    def disturb(self, job):
+        self.struck = []
+        for _ in range(self.rng.randint(1, 4)):
+            time.sleep(self.rng.uniform(0.1, 1.2))
+            if not job.runs():
+                return
+            self.strike(job)
+
+    def check_service(self, job):
+        """Between a fault and the next one, how long until the node, or the job without it, was at work again."""
+        for i, (when, what, node) in enumerate(self.struck):
+            until = self.struck[i + 1][0] if i + 1 < len(self.struck) else float("inf")
+            back = [t for t, line in job.lines if when < t < until and
+                    (f"node {node} is back" in line or "all nodes go back" in line)]
+            dead = any(when < t < until and f"node {node} (" in line for t, line in job.lines)
+            if not back or not dead:
+                continue  # the job ended first, or it was not away for long enough
+            took = back[0] - when
+            self.times[what].append(took)
+            limit = 1 if what == "kill" else FAILURE_TIMEOUT_S + 1
+            if took > limit * self.options.slack:
+                raise Failed(f"node {node} was back {took:.2f} s after a {what}; {limit} s are allowed\n{job.text()}")
+
+    # ---- the whole of it -------------------------------------------------------------------------------------------
+
+    def model(self, result):
+        with open(os.path.join(self.directory, result["run_dir"], "model.safetensors"), "rb") as file:
+            return file.read()
+
+    def disturbed(self, arguments):
+        job = Job(self.options.trimtab, arguments, self.directory, self.mark)
+        if self.rng.random() < PROGRAM_PART:
+            time.sleep(self.rng.uniform(0.1, SECONDS))
+            self.strike_program(job)
+            run = next((line.split("(")[1].rstrip(")") for _, line in job.lines if line.startswith("run ")), None)
+            if run is None:
+                return None  # killed before it began
+            job = Job(self.options.trimtab, ["--resume", run], self.directory, self.mark)
+        self.disturb(job)
+        result = self.finish(job, 180)
+        self.check_service(job)
+        return result
+
+    def strike_program(self, job):
+        job.process.kill()
+        job.end(10)
+        self.faults += 1
+        self.check_nothing_left(job)
+
+    def run(self):
+        arguments = self.arguments(1)
+        epochs = self.epochs_of(arguments)
+        arguments = [(f"stop.max_epochs={epochs}" if a.startswith("stop.max_epochs") else a) for a in arguments]
+        calm = self.finish(Job(self.options.trimtab, arguments, self.directory, self.mark), 120)
+        result = self.disturbed(arguments)
+        if result is None:
+            return "killed before it began"
+        if self.consistency == "bsp" and self.model(result) != self.model(calm):
+            raise Failed(f"another model than undisturbed: loss {result['loss']} and {calm['loss']}")
+        if abs(result["loss"] / calm["loss"] - 1) > NEAR:
+            raise Failed(f"loss {result['loss']}, undisturbed {calm['loss']}")
+        return (f"{self.faults} faults, {result['counters']['deaths']} deaths, {result['generations']} generations, "
+                f"loss {result['loss']:.5f} ({calm['loss']:.5f})")
+
+
+def describe(name, seconds):
+    if not seconds:
+        return f"{name}: none"
+    return f"{name}: {len(seconds)}, median {statistics.median(seconds):.3f} s, worst {max(seconds):.3f} s"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("trimtab")
+    parser.add_argument("--rounds", type=int, default=int(os.environ.get("CHAOS_ROUNDS", "100")))
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("CHAOS_SEED", "1")))
+    parser.add_argument("--longest-stop", type=float, default=float(os.environ.get("CHAOS_LONGEST_STOP", "10")))
+    parser.add_argument("--slack", type=float, default=float(os.environ.get("CHAOS_SLACK", "1")),
+                        help="times the allowed time until a node is back")
+    options = parser.parse_args()
+    options.trimtab = os.path.abspath(options.trimtab)
+    times, faults, failed = {"kill": [], "stop": []}, 0, 0
+    for seed in range(options.seed, options.seed + options.rounds):
+        one = Round(options, seed)
+        what = f"seed {seed}: {one.consistency} {one.optimizer} {one.nodes} nodes"
+        try:
+            print(f"{what}: {one.run()}", flush=True)
+        except Failed as failure:
+            failed += 1
+            print(f"FAILED {what}: {failure}\n  again: chaos.py {options.trimtab} --seed {seed} --rounds 1", flush=True)
+        finally:
+            shutil.rmtree(one.directory, ignore_errors=True)
+        faults += one.faults
+        for kind, seconds in one.times.items():
+            times[kind] += seconds
+    print(f"{options.rounds} rounds, {faults} faults, {failed} failed; back in service after {describe('kill -9', times['kill'])}; "
+          f"{describe('silence', times['stop'])}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
