@@ -107,7 +107,10 @@ take_over(tti_node *node, const tti_generation *newest)
         tt_ps_server_adopt(node->server, view);
     if (node->client != NULL)
         tt_ps_client_adopt(node->client, view);
+    uint32_t merged = node->now.aggregation;
     apply_setting(node, &newest->setting);
+    if (node->now.aggregation != merged)
+        tti_worker_regroup(node);
 }
 
 void

@@ -66,6 +66,8 @@ typedef struct tti_node {
     uint32_t batch_head, batch_count; // prepared ones, a ring
     float *params, *gradient;
     uint32_t *rows;
+    // Rows of batches that were prepared for another push_aggregation: the next to be prepared.
+    uint32_t *kept, kept_first, kept_count;
     tt_shard_cache cache;
     uint32_t round, slice;           // BSP: next item to prepare
     uint32_t clock;                  // SSP: iterations done
@@ -113,7 +115,12 @@ TT_NODISCARD tt_status tti_worker_open(tti_node *node, tt_error *err);
 void tti_worker_close(tti_node *node);
 // The rows of the batch prepared in `slot`.
 uint32_t *tti_worker_rows(const tti_node *node, uint32_t slot);
-// Rows of all prepared batches.
+// The number of iterations merged into a push has changed: what is prepared will be prepared anew.
+// ASP, SSP. [node]
+void tti_worker_regroup(tti_node *node);
+// Rows that were taken and are not in a prepared batch, in the order in which they are trained.
+uint32_t tti_worker_kept(const tti_node *node, uint32_t **rows);
+// Rows of all prepared batches, and those.
 uint64_t tti_worker_untrained(const tti_node *node);
 // One iteration (or one merged push). 0: nothing to do any more. [node]
 int tti_worker_iterate(tti_node *node);

@@ -86,6 +86,13 @@ is_gone(const tti_runtime *rt, uint32_t n)
 static void
 save_prepared(const tti_node *node, tt_archive *out)
 {
+    uint32_t *kept;
+    uint32_t unit = (uint32_t)node->board->job->spec.batch_size * node->now.aggregation;
+    for (uint32_t end = tti_worker_kept(node, &kept); end > 0;) {
+        uint32_t begin = (end - 1) / unit * unit;
+        tt_archive_field(out, kept + begin, (end - begin) * sizeof *kept);
+        end = begin;
+    }
     for (uint32_t i = node->batch_count; i-- > 0;) {
         uint32_t slot = (node->batch_head + i) % TTI_BATCHES_MAX;
         tt_archive_field(out, tti_worker_rows(node, slot),

@@ -40,7 +40,14 @@ tti_worker_untrained(const tti_node *node)
     uint64_t rows = 0;
     for (uint32_t i = 0; i < node->batch_count; i++)
         rows += tt_batch_rows(node->batches[(node->batch_head + i) % TTI_BATCHES_MAX]);
-    return rows;
+    return rows + node->kept_count;
+}
+
+uint32_t
+tti_worker_kept(const tti_node *node, uint32_t **rows)
+{
+    *rows = node->kept + node->kept_first;
+    return node->kept_count;
 }
 
 // ---- preparing batches ------------------------------------------------------------------------
@@ -53,6 +60,39 @@ next_owned_slice(const tti_node *node, uint32_t from)
         if (view->slice_owner[k] == node->index)
             return (int)k;
     return -1;
+}
+
+void
+tti_worker_regroup(tti_node *node)
+{
+    uint32_t count = 0;
+    if (is_bsp(node) || node->batch_count == 0)
+        return;
+    // What was kept before is trained after what was prepared of it.
+    for (uint32_t i = 0; i < node->batch_count; i++)
+        count += tt_batch_rows(node->batches[(node->batch_head + i) % TTI_BATCHES_MAX]);
+    memmove(node->kept + count, node->kept + node->kept_first,
+            node->kept_count * sizeof *node->kept);
+    node->kept_first = 0;
+    node->kept_count += count;
+    count = 0;
+    for (uint32_t i = 0; i < node->batch_count; i++) {
+        uint32_t slot = (node->batch_head + i) % TTI_BATCHES_MAX;
+        uint32_t rows = tt_batch_rows(node->batches[slot]);
+        memcpy(node->kept + count, tti_worker_rows(node, slot), rows * sizeof *node->kept);
+        count += rows;
+    }
+    node->batch_count = 0;
+}
+
+static uint32_t
+take_kept(tti_node *node, uint32_t wanted, uint32_t *rows)
+{
+    uint32_t count = TT_MIN(wanted, node->kept_count);
+    memcpy(rows, node->kept + node->kept_first, count * sizeof *rows);
+    node->kept_first += count;
+    node->kept_count -= count;
+    return count;
 }
 
 // From the job's work, or of what the master has leased to this node.
@@ -77,8 +117,13 @@ choose_rows(tti_node *node, uint32_t slot, uint32_t *rows)
     if (tti_node_is_expelled(node))
         return 0; // others train what it would take
     if (!is_bsp(node)) {
-        uint32_t wanted = (uint32_t)job->spec.batch_size * node->now.aggregation;
+        uint32_t unit = (uint32_t)job->spec.batch_size, wanted = unit * node->now.aggregation;
         node->batch_micro[slot] = node->now.aggregation;
+        if (node->kept_count > 0) {
+            wanted = take_kept(node, wanted, rows);
+            node->batch_micro[slot] = (wanted + unit - 1) / unit;
+            return wanted;
+        }
         return take_rows(node, wanted, rows);
     }
     int slice = next_owned_slice(node, node->slice);
@@ -503,6 +548,7 @@ leave_to_others(const tti_node *node)
         tti_work_return(board->work, tti_worker_rows(node, slot),
                         tt_batch_rows(node->batches[slot]));
     }
+    tti_work_return(board->work, node->kept + node->kept_first, node->kept_count);
     tt_ledger_release(board->work->ledger, node->index);
 }
 
@@ -535,7 +581,7 @@ tti_worker_retire(tti_node *node)
         tti_worker_rewind(node, 0);
     else
         leave_to_others(node);
-    node->batch_count = 0;
+    node->batch_count = node->kept_count = 0;
 }
 
 void
@@ -581,10 +627,11 @@ tti_worker_open(tti_node *node, tt_error *err)
         node->params = tt_mem_zalloc_vector(floats, sizeof(float));
         node->gradient = tt_mem_zalloc_vector(floats, sizeof(float));
         node->rows = tt_mem_zalloc((size_t)max_rows * TTI_BATCHES_MAX, sizeof *node->rows);
+        node->kept = tt_mem_zalloc((size_t)max_rows * TTI_BATCHES_MAX, sizeof *node->kept);
         node->acknowledged =
             tt_mem_zalloc(TT_MAX((size_t)job->spec.slices, (size_t)1), sizeof *node->acknowledged);
         status = node->params != NULL && node->gradient != NULL && node->rows != NULL &&
-                         node->acknowledged != NULL
+                         node->kept != NULL && node->acknowledged != NULL
                      ? TT_OK
                      : TT_NOMEM;
         if (status == TT_OK)
@@ -614,12 +661,13 @@ tti_worker_close(tti_node *node)
     tt_mem_free(node->params);
     tt_mem_free(node->gradient);
     tt_mem_free(node->rows);
+    tt_mem_free(node->kept);
     tt_mem_free(node->acknowledged);
     node->acknowledged = NULL;
     node->compute = NULL;
     node->client = NULL;
     node->cache = (tt_shard_cache){0};
     node->params = node->gradient = NULL;
-    node->rows = NULL;
-    node->batch_head = node->batch_count = 0;
+    node->rows = node->kept = NULL;
+    node->batch_head = node->batch_count = node->kept_first = node->kept_count = 0;
 }

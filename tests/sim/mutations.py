@@ -24,6 +24,9 @@ AGENT, COMMAND, MEMBERSHIP, RUNTIME = "job/src/agent.c", "job/src/command.c", "j
 
 # name: what it is, [(file, text, instead)]
 BUGS = {
+    "kept_forgotten": ("rows of batches prepared for another push_aggregation are not trained", [
+        (WORKER, "    node->kept_count += count;\n    count = 0;\n", "    node->kept_count = 0;\n    count = 0;\n"),
+    ]),
     "push_after_seal": ("a sealed partition goes on applying pushes", [
         (REQUESTS, "            answer_sealed(server, slot, frame);\n        else\n            tti_server_answer_moved(server, slot, frame);\n",
          "            answer_sealed(server, slot, frame);\n        else\n            apply_here(server, slot, frame, payload);\n"),

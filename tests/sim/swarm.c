@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EPOCHS = 2, STEPS_MAX = 4, FAULTS_MAX = 5, SECONDS_MAX = 60 };
+enum { EPOCHS = 2, STEPS_MAX = 4, FAULTS_MAX = 5, MERGED_MAX = 4, SECONDS_MAX = 60 };
 
 static const char *
 one_of(tt_rng *rng, const char *const *words, size_t count)
@@ -52,6 +52,12 @@ typedef struct drawn {
     int one_worker, mortal;
 } drawn;
 
+static int
+merges(const drawn *d)
+{
+    return strcmp(d->consistency, "bsp") != 0 && !d->one_worker;
+}
+
 static void
 draw_step(tt_rng *rng, drawn *d, uint32_t iteration)
 {
@@ -63,6 +69,9 @@ draw_step(tt_rng *rng, drawn *d, uint32_t iteration)
         add(t, ", move: %u", between(rng, 1, 12));
     add(t, ", in_flight: %u, chunk_bytes: %uKiB, prefetch: %u", between(rng, 1, 16),
         4u << tt_rng_below(rng, 6), between(rng, 0, 4));
+    // It changes the model, as more workers do.
+    if (merges(d))
+        add(t, ", push_aggregation: %u", between(rng, 1, MERGED_MAX));
     add(t, ", method: %s}", ONE_OF(rng, "on_demand", "drain", "checkpoint"));
 }
 
@@ -196,7 +205,8 @@ judge(const drawn *d, const outcome *alone, const outcome *moved)
         return NULL;
     }
     // The last batches may overshoot by one a worker.
-    uint64_t most = examples + (uint64_t)d->batch * d->nodes;
+    uint64_t merged = merges(d) ? MERGED_MAX : 1;
+    uint64_t most = examples + merged * d->batch * d->nodes;
     if (moved->result.examples < examples || moved->result.examples > most) {
         (void)snprintf(why, sizeof why, "%llu examples instead of %llu to %llu",
                        (unsigned long long)moved->result.examples, (unsigned long long)examples,
