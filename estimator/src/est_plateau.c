@@ -23,6 +23,31 @@ line_from(const tti_series *history, uint32_t first, double variance, tti_line *
     return 1;
 }
 
+int
+tti_trend(const tti_series *history, double since, double *slope, double *slope_se, double *last)
+{
+    double x[TTI_SERIES_BLOCKS], y[TTI_SERIES_BLOCKS], w[TTI_SERIES_BLOCKS];
+    double variance = 0, losses = 0;
+    uint32_t n = 0;
+    tti_line line;
+    for (uint32_t i = 0; i < history->count; i++) {
+        const tti_block *b = &history->blocks[i];
+        if (b->position < since)
+            continue;
+        x[n] = b->position;
+        y[n] = b->mean;
+        w[n++] = b->n;
+        variance += b->n * b->variance;
+        losses += b->n;
+    }
+    if (n < LEAST_BLOCKS || !tti_huber_line(x, y, w, n, &line))
+        return 0;
+    *slope = line.slope;
+    *slope_se = fmax(line.slope_se, sqrt(variance / losses / line.sum_xx));
+    *last = line.intercept + line.slope * (x[n - 1] - line.x_mean);
+    return 1;
+}
+
 void
 tti_plateau_check(tti_plateau *plateau, const tti_series *history, double target)
 {

@@ -17,4 +17,9 @@ typedef struct tti_plateau {
 // `target` (NAN: no target, never a plateau then).
 void tti_plateau_check(tti_plateau *plateau, const tti_series *history, double target);
 
+// The line through the mean losses of the blocks from iteration `since` on: its slope per iteration
+// and its value at the last of them. False with fewer than six.
+int
+tti_trend(const tti_series *history, double since, double *slope, double *slope_se, double *last);
+
 #endif

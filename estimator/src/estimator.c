@@ -97,6 +97,16 @@ tt_estimator_log_rate(const tt_estimator *est,
     tti_rate_predict(&rate, u, tti_noise_ratio(&est->noise, u), mean, sd);
 }
 
+int
+tt_estimator_trend(const tt_estimator *est, double since, tt_est_trend *out)
+{
+    double last;
+    if (!tti_trend(&est->history, since, &out->slope, &out->slope_se, &last))
+        return 0;
+    out->gap = last - est->options.target_loss;
+    return 1;
+}
+
 // --- iterations and time left
 
 static void

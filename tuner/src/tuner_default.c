@@ -85,6 +85,7 @@ ban_diverged(tt_tuner *t)
 {
     t->tried[t->current].banned = t->tried[t->current].diverged = 1;
     t->diverged++;
+    tti_tuner_rose(t);
 }
 
 // The loss rises under the setting in force, which is not the one that the user asked for.
@@ -100,7 +101,7 @@ leave_diverged(tt_tuner *t)
 static tti_next
 watch_trial(tt_tuner *t, const tt_est_window *w, double *seen, const char **why)
 {
-    int rising = (w->flags & (TT_EST_RISING | TT_EST_DIVERGING)) != 0;
+    int rising = (w->flags & (TT_EST_RISING | TT_EST_DIVERGING)) != 0 && tti_tuner_is_to_blame(t);
     if (t->current == 0)
         return t->warm && rising ? leave_diverged(t) : TTI_NEXT_WINDOW;
     int slow = too_slow(t, w, seen);
@@ -150,8 +151,17 @@ static tti_next
 after_window(tt_tuner *t, const tt_est_window *w, int was_trial)
 {
     shorten_plan(t);
-    if ((w->flags & TT_EST_DIVERGING) != 0 && t->current != t->own_id)
+    tti_tuner_calm(t, w);
+    if ((w->flags & TT_EST_DIVERGING) != 0 && t->current != t->own_id && tti_tuner_is_to_blame(t))
         return leave_diverged(t);
+    if (tti_tuner_stalls(t)) {
+        tti_tuner_event(t,
+                        "setting %u: the loss no longer falls towards the target, which fewer "
+                        "iterations a push or fewer workers may mend",
+                        t->current);
+        t->ref_id = t->own_id;
+        return TTI_NEXT_LEAVE;
+    }
     if (tti_tuner_drift_suspected(t))
         return TTI_NEXT_WINDOW;
     return was_trial || t->now_s >= t->next_decision_s ? TTI_NEXT_DECIDE : TTI_NEXT_WINDOW;

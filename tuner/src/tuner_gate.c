@@ -66,6 +66,8 @@ score_one(sight *s, const double *x, double t_mean, double t_var)
     tti_tuner_describe(s->t, &setting, &point);
     tti_outlook o = tti_tuner_outlook_from(t_mean, t_var, remembered(s, &point));
     double worst = tti_tuner_worst_cost(s->t, s->frame, &point, &o);
+    if (!tti_tuner_may_try(s->t, &point))
+        return -INFINITY;
     s->least_worst_s = fmin(s->least_worst_s, worst);
     return worst <= s->frame->trial_s ? tt_ei_log_saved(o.mean, o.sd, NULL, NULL) + log(o.sound)
                                       : -INFINITY;
@@ -127,6 +129,8 @@ enter(const tt_tuner *t, const tti_frame *f, const tti_tried *x, uint32_t id, co
     tti_choice choice = {
         .id = id, .setting = x->setting, .outlook = tti_tuner_outlook(t, f, x, id)};
     choice.decision = id == TTI_TUNER_NOBODY || t->tried[id].row < 0 ? TT_TUNER_TRY : TT_TUNER_MOVE;
+    if (!tti_tuner_may_try(t, x))
+        return;
     double value = weigh(t, f, x, &choice), worst = tti_tuner_worst_cost(t, f, x, &choice.outlook);
     if (worst <= f->trial_s) {
         if (value > c->value) {
@@ -272,7 +276,9 @@ settle(const tt_tuner *t, const tti_frame *f, const contest *c, tti_choice *out)
         out->ei_s = near->ei_s;
         out->cost_s = near->cost_s;
     }
-    if (too_short)
+    if (t->rise.recovering)
+        (void)snprintf(text, sizeof text, "the loss has to come down again first");
+    else if (too_short)
         (void)snprintf(text, sizeof text, "at most about %s left: too short for another trial",
                        tti_tuner_seconds(f->left_long_s, a, sizeof a));
     else if (held && f->trial_s < 0 && f->guard_s >= 0)
@@ -419,6 +425,10 @@ compete(tt_tuner *t, const tti_frame *f, tti_choice *out, tt_error *err)
     contest c = {.value = 0, .forbidden_value = 0};
     uint32_t planned = t->plan_done;
     uint32_t control = control_due(t, f);
+    if (t->rise.recovering) {
+        settle(t, f, &c, out);
+        return TT_OK;
+    }
     if (check_due(t, f, out))
         return TT_OK;
     enter_planned(t, f, &c);

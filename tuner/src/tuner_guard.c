@@ -85,6 +85,7 @@ tti_tuner_ledger(const tt_tuner *t)
         if (open > 0)
             worth += (double)open * exp(tti_tuner_log_rate(t, &t->tried[i], i, NULL) - rate);
     }
+    worth -= tti_tuner_lost_iterations(t);
     return t->now_s - t->begin_s - t->forgiven_s - t->worth_s - worth * start;
 }
 

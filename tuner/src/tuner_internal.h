@@ -27,6 +27,20 @@ typedef struct tti_drift {
     uint64_t since_iterations;
 } tti_drift;
 
+// A rise of the loss, and the way back (tuner_stability.c).
+typedef struct tti_rise {
+    int recovering;
+    double calm_loss;       // of the last window in which it did not rise
+    double loss;            // before the rise: where it has to come back to
+    double delay;           // of the setting under which it rose last
+    uint64_t from, left_at; // iterations: when it began; when that setting was left
+    double lost_iterations; // of rises that are over
+    double stalled;         // shortest delay under which the loss stopped falling above the target
+    uint64_t since;         // iterations: since when delays are shorter than that
+    double promised;        // iterations by which the target was to be reached
+    uint64_t suspected;     // iterations: since when it looks so again; 0: it does not
+} tti_rise;
+
 // A setting that was in force, or stood in the start phase's plan.
 typedef struct tti_tried {
     tt_setting setting;
@@ -35,8 +49,9 @@ typedef struct tti_tried {
     uint32_t feature_count, workers; // workers: 1 under BSP
     uint32_t full_window;            // iterations
     uint32_t merged;                 // iterations a push brings
-    int row;                         // of the process, -1 = none yet
-    double row_weight, row_stage;    // iterations in it
+    double delay;                 // iterations from reading parameters to applying their gradient
+    int row;                      // of the process, -1 = none yet
+    double row_weight, row_stage; // iterations in it
     uint32_t row_windows;
     double log_t;                 // its value
     double log_t_all, weight_all; // over all windows
@@ -215,6 +230,7 @@ struct tt_tuner {
     uint32_t switch_count[TT_TUNER_CLASSES];
 
     tti_drift drift;
+    tti_rise rise;
     double worth_s;             // of the iterations before the last change of the machine
     uint64_t window_iterations; // done when the window began
     uint32_t drifts;
@@ -270,6 +286,24 @@ double tti_tuner_switch_s(const tt_tuner *t, uint32_t from, const tt_setting *to
 // time.
 double
 tti_tuner_window_loss(const tt_tuner *t, const tti_tried *setting, double t_ref, double ratio);
+
+// ---- tuner_stability.c: what the loss bears ---------------------------------------------------
+
+// As far as is known the loss does not rise under it.
+int tti_tuner_is_borne(const tt_tuner *t, const tti_tried *x);
+// And its delay is no more than a step beyond what was borne.
+int tti_tuner_may_try(const tt_tuner *t, const tti_tried *x);
+// If the loss rises now it is by the setting in force, and no longer by the one before it.
+int tti_tuner_is_to_blame(const tt_tuner *t);
+// The loss rises under the setting in force, which is about to be left.
+void tti_tuner_rose(tt_tuner *t);
+// A window has ended.
+void tti_tuner_calm(tt_tuner *t, const tt_est_window *w);
+// The loss has stopped falling above the target under longer delays than the start setting's: from
+// now on they are shorter.
+int tti_tuner_stalls(tt_tuner *t);
+// Iterations that rises took, until the loss was back where it had been.
+double tti_tuner_lost_iterations(const tt_tuner *t);
 
 // ---- tuner_outlook.c: what is to be expected of a setting -------------------------------------
 

@@ -102,6 +102,8 @@ tt_tuner_open(const tt_space *space,
     const tt_setting *start = options->start != NULL ? options->start : &t->search.base;
     tti_tuner_describe(t, &t->search.base, &t->own);
     t->warm = !tt_setting_equal(start, &t->search.base);
+    t->rise.promised = INFINITY;
+    t->rise.calm_loss = NAN;
     t->own_id = t->warm ? TTI_TUNER_NOBODY : 0;
     tt_status status = open_process(t, err);
     if (status == TT_OK)

@@ -27,6 +27,7 @@ tti_tuner_describe(const tt_tuner *t, const tt_setting *setting, tti_tried *out)
     out->workers = o->bulk_synchronous ? 1 : TT_MAX(workers, 1u);
     uint32_t merged = o->merged_of != NULL ? o->merged_of(o->callback_self, setting) : 1;
     out->merged = TT_MAX(merged, 1u);
+    out->delay = (double)out->workers * out->merged;
     uint32_t full = o->window > 0 ? o->window : tt_est_full_window(out->workers);
     full = TT_MAX(full, tt_est_time_window(out->workers));
     uint32_t heard = (out->workers + PUSHES_MORE) * out->merged;
@@ -133,7 +134,7 @@ tti_tuner_incumbent(const tt_tuner *t, double stage)
         return 0;
     for (uint32_t i = 0; i < t->tried_count; i++) {
         const tti_tried *s = &t->tried[i];
-        if (s->row < 0 || s->banned)
+        if (s->row < 0 || s->banned || !tti_tuner_is_borne(t, s))
             continue;
         double mean = tt_gp_slice_mean(slice, s->x);
         mean -= tti_tuner_log_rate(t, s, i, NULL);

@@ -131,6 +131,12 @@ void tt_estimator_eta(const tt_estimator *est,
 double tt_estimator_stage(const tt_estimator *est);
 // Smoothed loss now; NAN before the first block.
 double tt_estimator_loss(const tt_estimator *est);
+// The line through the losses from iteration `since` on; false with too few of them.
+typedef struct tt_est_trend {
+    double slope, slope_se; // of the loss per iteration
+    double gap;             // from the line's end to the target; NAN without one
+} tt_est_trend;
+int tt_estimator_trend(const tt_estimator *est, double since, tt_est_trend *out);
 // Loss of the last iteration that had one, as it was; NAN before any. One minibatch: only the
 // paper's tuner wants it.
 double tt_estimator_last_loss(const tt_estimator *est);

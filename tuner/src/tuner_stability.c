@@ -1,0 +1,185 @@
+// How far settings may go in what the loss has to bear.
+//
+// Under ASP and SSP a gradient is applied about as many iterations after its parameters were read
+// as there are workers, times the iterations merged into a push: the setting's delay,
+//
+//     delay(X) = workers(X) merged(X)
+//
+// and for a given step size there is a delay beyond which SGD diverges (Mania et al. 2017, Stich
+// and Karimireddy 2020: the step may be at most of the order of 1 / delay). Near the limit the loss
+// rises slowly, and a trial is broken off before much is lost; far beyond it, it explodes within a
+// few iterations. So the delay is raised by steps from what was borne (safe exploration: Sui et al.
+// 2015), settings near a delay that was not borne are left out, and after a rise nothing is tried
+// until the loss is where it was. What all that takes is the guard's.
+//
+// Short of that limit the loss still ends the higher the longer the delay is (the stationary error
+// of SGD grows with the step, and merged pushes are longer steps): where it has stopped falling
+// above the target, delays are made shorter.
+#include "tuner_internal.h"
+#include <math.h>
+
+// A delay may be tried that is so many times the longest one that was borne,
+static const double STEP = 2;
+// for so many times its own iterations;
+static const double BORNE_DELAYS = 4;
+// and no nearer to one that was not borne.
+static const double CEILING_SHARE = 0.8;
+// Loss at which a rise is over, against the one before it.
+static const double RECOVERED = 1.02;
+// What was read before a rise still comes in after it: so many delays long the next setting is not
+// to blame.
+static const double BLAMELESS_DELAYS = 8;
+// The last part of the job by which it is judged whether the loss still falls: it has stopped when
+// no fall is clear, and even one so many s.e. faster would take as long again as the job has
+// lasted.
+static const double LOOK_SHARE = 0.5, LEAST_SHARE = 0.2, CLEAR_SE = 2, FALL_SE = 1;
+// It is believed when it is still so after so many times the iterations.
+static const double CONFIRMED = 1.25;
+// A promise of the estimator's is broken when the job has lasted so many times as long.
+static const double OVERDUE = 1.1;
+enum { PROMISES_FROM = 4000 };
+// Delays that differ by less are the same.
+static const double SAME = 1.01;
+
+static int
+is_longer(const tt_tuner *t, const tti_tried *x)
+{
+    return x->delay > SAME * t->own.delay;
+}
+
+static double
+longest_borne(const tt_tuner *t)
+{
+    double longest = t->own.delay;
+    for (uint32_t i = 0; i < t->tried_count; i++) {
+        const tti_tried *s = &t->tried[i];
+        if (!s->diverged && s->row >= 0 && (double)s->iterations >= BORNE_DELAYS * s->delay)
+            longest = fmax(longest, s->delay);
+    }
+    return longest;
+}
+
+// The shortest delay that was not borne, of those longer than the start setting's, which is the
+// user's choice.
+static double
+ceiling(const tt_tuner *t)
+{
+    double least = t->rise.stalled > 0 ? t->rise.stalled : INFINITY;
+    for (uint32_t i = 0; i < t->tried_count; i++)
+        if (t->tried[i].diverged && is_longer(t, &t->tried[i]))
+            least = fmin(least, t->tried[i].delay);
+    return least;
+}
+
+int
+tti_tuner_is_borne(const tt_tuner *t, const tti_tried *x)
+{
+    return !is_longer(t, x) || x->delay <= CEILING_SHARE * ceiling(t);
+}
+
+int
+tti_tuner_may_try(const tt_tuner *t, const tti_tried *x)
+{
+    return !is_longer(t, x) ||
+           (tti_tuner_is_borne(t, x) && x->delay <= STEP * longest_borne(t) * SAME);
+}
+
+int
+tti_tuner_is_to_blame(const tt_tuner *t)
+{
+    const tti_rise *r = &t->rise;
+    double delay = fmax(r->delay, t->tried[t->current].delay);
+    return !r->recovering || (double)(t->iterations - r->left_at) > BLAMELESS_DELAYS * delay;
+}
+
+void
+tti_tuner_rose(tt_tuner *t)
+{
+    tti_rise *r = &t->rise;
+    if (!r->recovering) {
+        r->recovering = 1;
+        r->from = t->window_iterations;
+        r->loss = r->calm_loss;
+    }
+    r->delay = t->tried[t->current].delay;
+    r->left_at = t->iterations;
+}
+
+void
+tti_tuner_calm(tt_tuner *t, const tt_est_window *w)
+{
+    tti_rise *r = &t->rise;
+    int rising = (w->flags & (TT_EST_RISING | TT_EST_DIVERGING)) != 0;
+    if (!isfinite(w->loss) || rising)
+        return;
+    if (r->recovering && isfinite(r->loss) && !(w->loss <= RECOVERED * r->loss))
+        return;
+    if (r->recovering)
+        r->lost_iterations += (double)(t->iterations - r->from);
+    r->recovering = 0;
+    r->calm_loss = w->loss;
+}
+
+// Judged by the last part of the job, all of it since delays became shorter. False: it falls
+// clearly.
+static int
+look_at_trend(const tt_tuner *t, tt_est_trend *out)
+{
+    double done = (double)t->iterations, since = (double)t->rise.since;
+    double from = fmax(since, (1 - LOOK_SHARE) * done);
+    return done - since >= LEAST_SHARE * done && tt_estimator_trend(t->estimator, from, out) &&
+           out->gap > 0 && -out->slope < CLEAR_SE * out->slope_se;
+}
+
+// By when the estimator was 90 % sure that the target would be reached. A loss that has come near
+// its own end above the target looks as if it were nearly there, for ever.
+static int
+is_overdue(tt_tuner *t)
+{
+    tt_est_remaining left;
+    double done = (double)t->iterations;
+    tt_estimator_remaining(t->estimator, &left);
+    if ((left.flags & TT_EST_FALLBACK) == 0 && isfinite(left.iterations_p90) &&
+        t->iterations >= PROMISES_FROM)
+        t->rise.promised = fmin(t->rise.promised, done + left.iterations_p90);
+    return done > OVERDUE * t->rise.promised;
+}
+
+static int
+is_confirmed(tt_tuner *t, const tt_est_trend *trend)
+{
+    tti_rise *r = &t->rise;
+    double fall = -trend->slope + FALL_SE * trend->slope_se;
+    if (fall * (double)t->iterations >= trend->gap)
+        r->suspected = 0;
+    else if (r->suspected == 0)
+        r->suspected = t->iterations;
+    return r->suspected > 0 && (double)t->iterations >= CONFIRMED * (double)r->suspected;
+}
+
+int
+tti_tuner_stalls(tt_tuner *t)
+{
+    tti_rise *r = &t->rise;
+    const tti_tried *current = &t->tried[t->current];
+    tt_est_trend trend;
+    int overdue = is_overdue(t);
+    if (!is_longer(t, current) || r->recovering || !look_at_trend(t, &trend)) {
+        r->suspected = 0;
+        return 0;
+    }
+    if (!is_confirmed(t, &trend) && !overdue)
+        return 0;
+    r->stalled = current->delay;
+    r->since = t->iterations;
+    r->suspected = 0;
+    r->promised = INFINITY;
+    return 1;
+}
+
+double
+tti_tuner_lost_iterations(const tt_tuner *t)
+{
+    const tti_rise *r = &t->rise;
+    return r->lost_iterations + (r->recovering ? (double)(t->iterations - r->from) : 0);
+}
