@@ -132,6 +132,7 @@ start_process(tti_runtime *rt, uint32_t n, uint32_t attempt, tt_error *err)
     (void)close(start);
     local->node[n].begun_ns = tt_clock_now(&rt->clock);
     local->node[n].is_fresh = attempt == 0;
+    local->node[n].is_killed = 0;
     local->node[n].pid = status == TT_OK ? -1 : 0; // till it is known
     return status;
 }
@@ -241,9 +242,10 @@ watch(tti_runtime *rt)
         tt_member_state state = rt->membership.members.member[n].state;
         if (state == TT_MEMBER_HERE || state == TT_MEMBER_BACK)
             node->is_fresh = 0;
-        if (must_end(rt, n))
+        if (must_end(rt, n) && !node->is_killed) {
+            node->is_killed = 1;
             tt_host_kill(rt->job->local->host, n);
-        else if (node->pid == 0 && state == TT_MEMBER_GONE)
+        } else if (node->pid == 0 && state == TT_MEMBER_GONE)
             begin_anew(rt, n);
     }
 }

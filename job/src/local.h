@@ -13,6 +13,7 @@ struct tti_runtime;
 typedef struct tti_local_node {
     int pid;         // 0: not there
     int is_fresh;    // begun after the death of the one before, and without work so far
+    int is_killed;   // its end was asked for
     int wait_status; // of the last one that has ended, when has_ended
     int has_ended;
     uint64_t begun_ns, next_ns; // when it was begun; not begun anew before

@@ -129,9 +129,10 @@ typedef struct tt_job_result {
     tt_job_simulation simulation;
 } tt_job_result;
 
-// Trains. A first SIGINT (tt_job_interrupt) finishes the iteration, saves and reports. Fills
-// *result as far as it got, also on failure. errors TT_DIVERGED the last good model is saved; TT_IO
-// the run directory; ...
+// Trains. On engine local it forks (tt/cluster_host.h): the caller has one thread then. A first
+// SIGINT (tt_job_interrupt) finishes the iteration, saves and reports. Fills *result as far as it
+// got, also on failure. errors TT_DIVERGED the last good model is saved; TT_IO the run directory;
+// ...
 tt_status
 tt_job_run(tt_job *job, const tt_job_run_options *options, tt_job_result *result, tt_error *err);
 // From a signal handler: asks the running job to stop after this iteration. async-signal-safe
