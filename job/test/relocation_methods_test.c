@@ -231,7 +231,7 @@ the_tuner_may_restart(void **state)
         const char *const tuned[] = {"tuner.enabled=on",
                                      "reconfig.method=checkpoint",
                                      "stop.max_epochs=1e6",
-                                     "stop.max_time=4s",
+                                     SLOW ? "stop.max_time=16s" : "stop.max_time=4s",
                                      drivers[d],
                                      NULL};
         train(tuned, &model, &bytes, &result);
