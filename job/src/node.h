@@ -75,6 +75,7 @@ typedef struct tti_node {
     int clock_unknown;               // SSP: some server does not know it
     uint32_t lost_seen;              // the last death it has taken note of
     uint64_t boundary_ns, paused_ns; // of the cycle under way
+    uint64_t cycle_ns;               // that the last one took
     uint64_t pulled_ns;              // when it began to pull
     int rows_to_come;                // it has no rows because the master has not sent them yet
     uint32_t redo_until;             // BSP: before this round, what is in already is asked first

@@ -95,6 +95,16 @@ take_kept(tti_node *node, uint32_t wanted, uint32_t *rows)
     return count;
 }
 
+// What is asked of the master may be a millisecond on its way: so many batches as that takes, where
+// they are short.
+static uint32_t
+batches_ahead(const tti_node *node)
+{
+    enum { ON_THE_WAY_NS = 1000000, MOST = 64 };
+    uint64_t meanwhile = node->cycle_ns > 0 ? ON_THE_WAY_NS / node->cycle_ns : 0;
+    return node->now.prefetch + 2 + (uint32_t)TT_MIN(meanwhile, (uint64_t)MOST);
+}
+
 // From the job's work, or of what the master has leased to this node.
 static uint32_t
 take_rows(tti_node *node, uint32_t wanted, uint32_t *rows)
@@ -102,7 +112,7 @@ take_rows(tti_node *node, uint32_t wanted, uint32_t *rows)
     tti_lease *lease = node->board->lease;
     if (lease == NULL)
         return tti_work_take(node->board->work, node->index, wanted, rows);
-    tt_store_relaxed(&lease->ahead, node->now.prefetch + 2);
+    tt_store_relaxed(&lease->ahead, batches_ahead(node));
     uint32_t taken = tti_lease_take(lease, wanted, rows, &node->rows_to_come);
     if (tti_lease_is_low(lease))
         tti_board_ring(node->board); // the agent asks for more
@@ -346,6 +356,7 @@ measure(tti_node *node, uint32_t slot, const tti_compute_task *task, uint64_t ap
     uint64_t cycle = now - node->boundary_ns - TT_MIN(node->paused_ns, now - node->boundary_ns);
     node->boundary_ns = now;
     node->paused_ns = 0;
+    node->cycle_ns = cycle;
     uint64_t sequence = count_iterations(node, micro, rows);
     put_records(node, slot, task, sequence,
                 (tti_record){.generation = node->adopted->view->generation,
@@ -593,7 +604,7 @@ tti_worker_join(tti_node *node)
     node->round = view->effective_round;
     node->slice = 0;
     node->boundary_ns = tt_clock_now(&node->board->clock);
-    node->paused_ns = 0;
+    node->paused_ns = node->cycle_ns = 0;
     tt_store_relaxed(&node->standing->clock_seen, node->clock);
     tt_store_seq(&node->standing->round_begun, node->round);
     node->round_open = 0;
