@@ -160,6 +160,8 @@ static void
 hear_end(tti_runtime *rt, const tt_host_news *news)
 {
     tti_local_node *node = &rt->local->node[news->task];
+    if (node->pid > 0 && news->pid > 0 && node->pid != news->pid)
+        return; // of nodes that were before these
     node->pid = 0;
     node->wait_status = news->wait_status;
     node->has_ended = 1;
@@ -288,9 +290,11 @@ stop(tti_runtime *rt)
     for (int killed = 0; some_are_there(rt) && !rt->local->is_lost;) {
         hear_host(rt);
         tti_membership_exchange(rt);
-        if (!some_are_there(rt))
+        uint64_t waited_ns = tt_clock_now(&rt->clock) - begin_ns;
+        // The process that starts them stands still: they end when it is closed.
+        if (!some_are_there(rt) || waited_ns > 2 * STOP_MS * UINT64_C(1000000))
             break;
-        if (!killed && tt_clock_now(&rt->clock) - begin_ns > STOP_MS * UINT64_C(1000000)) {
+        if (!killed && waited_ns > STOP_MS * UINT64_C(1000000)) {
             killed = 1;
             for (uint32_t n = 0; n < rt->node_count; n++)
                 tt_host_kill(rt->job->local->host, n);
