@@ -1,5 +1,6 @@
-// cluster: where nodes live. So far the simulated engine: virtual hosts with processors, a virtual
-// clock and a virtual network, on which the code of a real job runs unchanged.
+// cluster: where nodes live. This header: simulated hosts, with processors, a virtual clock and a
+// virtual network, on which the code of a real job runs unchanged. Beside it: processes of this
+// host (tt/cluster_host.h), and who is there (tt/cluster_members.h).
 //
 // One operating system thread runs everything. What is a thread elsewhere is a fiber here, with a
 // stack of its own; while the simulation runs, threads, events and the mesh of frames (tt/core.h,
