@@ -29,10 +29,10 @@ cluster: {engine: local}
 """
 CONSISTENCIES = ("asp", "ssp", "bsp")
 OPTIMIZERS = ("sgd", "adagrad", "adam")
-RATE = {"sgd": 0.2, "adagrad": 0.05, "adam": 0.003}
+RATE = {"sgd": 0.05, "adagrad": 0.05, "adam": 0.003}  # longer steps of sgd let the last loss swing by 1 % undisturbed
 BATCH = {"asp": 32, "ssp": 32, "bsp": 192}
 SECONDS = 4.0          # of a job that nothing happens to, about
-NEAR = {"sgd": 0.03, "adagrad": 0.01, "adam": 0.01}  # share of the loss: with a constant step the last one swings by 1 %
+NEAR = 0.01            # share of the loss
 FAILURE_TIMEOUT_S = 3.0
 PROGRAM_PART = 0.2     # of the rounds kill the program, too
 
@@ -241,7 +241,7 @@ class Round:
             return "killed before it began"
         if self.consistency == "bsp" and self.model(result) != self.model(calm):
             raise Failed(f"another model than undisturbed: loss {result['loss']} and {calm['loss']}")
-        if abs(result["loss"] / calm["loss"] - 1) > NEAR[self.optimizer]:
+        if abs(result["loss"] / calm["loss"] - 1) > NEAR:
             raise Failed(f"loss {result['loss']}, undisturbed {calm['loss']}")
         return (f"{self.faults} faults, {result['counters']['deaths']} deaths, {result['generations']} generations, "
                 f"loss {result['loss']:.5f} ({calm['loss']:.5f})")

@@ -237,6 +237,7 @@ test_rubbish(void **state)
     job_result clean, warm;
     remember(8, &job, &told);
     told.count = TT_MIN(told.count, (uint32_t)TT_TUNER_PRIOR_ROWS - 4);
+    assert_true(told.count > 0);
     run_warm(&job, 8, &told, &clean);
     rubbish = told;
     tt_tuner_prior *more = &rubbish.prior[rubbish.count];
