@@ -20,7 +20,8 @@ typedef struct tti_engine {
     // Nodes that have ended can be begun anew: when too few are left, all go back to the last
     // checkpoint, and else the job fails.
     int goes_back;
-    // Makes node n ready to begin under the newest generation.
+    // Makes node n ready to begin under the newest generation. NULL: it brings all it needs when it
+    // is started.
     tt_status (*open_node)(struct tti_runtime *rt, uint32_t n, tt_error *err);
     // Starts those that are not gone. errors TT_NOMEM, TT_PEER
     tt_status (*start)(struct tti_runtime *rt, tt_error *err);

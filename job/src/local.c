@@ -75,16 +75,6 @@ list_gone(const tti_runtime *rt, uint8_t *is_gone)
         is_gone[n] = rt->job->local->deaths[n] > (uint32_t)rt->job->spec.restarts;
 }
 
-// A process that begins has all it needs with it.
-static tt_status
-open_node(tti_runtime *rt, uint32_t n, tt_error *err)
-{
-    TT_UNUSED(rt);
-    TT_UNUSED(n);
-    TT_UNUSED(err);
-    return TT_OK;
-}
-
 // ---- starting ----------------------------------------------------------------------------------
 
 static int
@@ -321,7 +311,6 @@ close_nodes(tti_runtime *rt)
 const tti_engine tti_engine_local = {.open = open_meshes,
                                      .list_gone = list_gone,
                                      .goes_back = 1,
-                                     .open_node = open_node,
                                      .start = start_nodes,
                                      .watch = watch,
                                      .cause = cause,

@@ -135,7 +135,10 @@ open_parts(tti_runtime *rt, const tt_setting *start, const tti_restore *restore,
         tti_runtime_note_moves(rt, rt->newest->view);
     for (uint32_t n = 0; n < rt->node_count; n++) {
         TT_TRY(tti_records_open(&rt->standings[n].records, rt->node_count));
-        TT_TRY(rt->apart ? rt->engine->open_node(rt, n, err) : open_node(rt, n, err));
+        if (!rt->apart)
+            TT_TRY(open_node(rt, n, err));
+        else if (rt->engine->open_node != NULL)
+            TT_TRY(rt->engine->open_node(rt, n, err));
     }
     if (rt->mesh != NULL)
         TT_TRY(open_reader(rt, err));
