@@ -91,6 +91,7 @@ BUGS = {
     ]),
     "the_dead_are_asked": ("a worker that adopts a generation asks a dead server for what it gave away", [
         (ROUTES, "first || route->drains || is_gone(view, view->previous[p]);", "first || route->drains;"),
+        (ROUTES, "!is_gone(view, route->pull_from) &&\n", "\n"),
     ]),
     "rows_of_the_dead": ("what a dead worker had taken and not trained is forgotten", [
         (COMMAND, "    quarantine(c, &account);\n", ""),
