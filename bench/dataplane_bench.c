@@ -1,6 +1,8 @@
-// What moving parameters between processes of one host costs: a worker that pulls or pushes whole
-// partitions of a dense table, or random keys of a sparse one, over rings in shared memory, beside
-// memcpy over the same pool and bare sockets, which take turns with it. One JSON line a case.
+// What moving parameters between processes costs: a worker that pulls or pushes whole partitions of
+// a dense table, or random keys of a sparse one, over rings in shared memory and over TCP on
+// loopback, open and encrypted, beside memcpy over the same pool and bare sockets, which take turns
+// with them. One JSON line a case; the ratio of rings is to memcpy, that of TCP to a bare TCP
+// socket.
 //
 //     dataplane_bench [--seconds S] [--rounds N] [--only TEXT]
 //
@@ -8,6 +10,7 @@
 // workers; each is a process. The pool of a worker is size x in flight bytes at each server. Rates
 // are of the parameters' bytes that all workers move; a pull and a push of a partition count as
 // two. The server applies what is pushed (w += g).
+#include "tt/comm_net.h"
 #include "tt/ps.h"
 #include <errno.h>
 #include <netinet/in.h>
@@ -32,6 +35,17 @@ typedef struct bench_case {
     operation op;
     uint32_t size, in_flight, sides;
 } bench_case;
+
+// How processes reach each other.
+typedef enum way { BY_RINGS, BY_TCP, BY_SEALED_TCP } way;
+
+typedef struct connections {
+    way by;
+    int rings;                   // the descriptor of their memory
+    int listener[2 * SIDES_MAX]; // else
+    tt_net_address address[2 * SIDES_MAX];
+    tt_net_key key;
+} connections;
 
 typedef struct options {
     double seconds;
@@ -122,9 +136,30 @@ on_frame(void *self, const tt_frame *frame, const uint8_t *payload)
         tt_ps_server_receive(a->server, frame, payload);
 }
 
+static tt_status
+open_mesh(const connections *by, uint32_t index, uint32_t ends, tt_mesh **out, tt_error *err)
+{
+    uint8_t is_here[2 * SIDES_MAX] = {0};
+    tt_mesh *rings;
+    if (by->by == BY_RINGS)
+        return tt_mesh_attach(by->rings, out, err);
+    is_here[index] = 1;
+    TT_TRY(tt_mesh_open(ends, &rings, err));
+    const tt_net_options wanted = {.rings = rings,
+                                   .node_count = ends,
+                                   .node = index,
+                                   .is_here = is_here,
+                                   .address = by->address,
+                                   .listener = dup(by->listener[index]),
+                                   .key = by->key,
+                                   .is_open = by->by == BY_TCP,
+                                   .timeout_ns = UINT64_C(3000000000)};
+    return tt_net_mesh_open(&wanted, out, err);
+}
+
 // Servers are the first ends.
 static void
-open_actor(actor *a, const bench_case *c, board *b, int fd, uint32_t index)
+open_actor(actor *a, const bench_case *c, board *b, const connections *by, uint32_t index)
 {
     tt_error err = {0};
     uint8_t is_server[TT_PS_NODES_MAX] = {0};
@@ -139,7 +174,7 @@ open_actor(actor *a, const bench_case *c, board *b, int fd, uint32_t index)
     memset(is_server, 1, c->sides);
     tt_status status = tt_ps_view_first(&a->table, 2 * c->sides, is_server, &a->view);
     if (status == TT_OK)
-        status = tt_mesh_attach(fd, &a->mesh, &err);
+        status = open_mesh(by, index, 2 * c->sides, &a->mesh, &err);
     if (status != TT_OK)
         exit(9);
     tt_mesh_set_spin(a->mesh, index, SPIN);
@@ -254,10 +289,10 @@ work(actor *a)
 }
 
 static void
-run_child(const bench_case *c, board *b, int fd, uint32_t index)
+run_child(const bench_case *c, board *b, const connections *by, uint32_t index)
 {
     static actor a;
-    open_actor(&a, c, b, fd, index);
+    open_actor(&a, c, b, by, index);
     if (index < c->sides)
         serve(&a);
     work(&a);
@@ -277,22 +312,46 @@ end_children(board *b, const pid_t *child, uint32_t count)
     }
 }
 
+static void
+open_connections(way by, uint32_t ends, connections *out)
+{
+    tt_error err = {0};
+    *out = (connections){.by = by, .rings = -1};
+    if (by == BY_RINGS) {
+        if (tt_mesh_share(ends, &out->rings, &err) != TT_OK)
+            stop_with("no shared memory for rings");
+        return;
+    }
+    tt_net_key_draw(&out->key);
+    for (uint32_t i = 0; i < ends; i++)
+        if (tt_net_resolve("127.0.0.1", 0, &out->address[i], &err) != TT_OK ||
+            tt_net_listen(&out->address[i], &out->listener[i], &err) != TT_OK)
+            stop_with("cannot listen");
+}
+
+static void
+close_connections(connections *by, uint32_t ends)
+{
+    if (by->by == BY_RINGS)
+        (void)close(by->rings);
+    for (uint32_t i = 0; by->by != BY_RINGS && i < ends; i++)
+        (void)close(by->listener[i]);
+}
+
 // Operations a second, of all workers.
 static double
-measure_ring(const bench_case *c, const options *o)
+measure_mesh(const bench_case *c, way by, const options *o)
 {
     pid_t child[2 * SIDES_MAX];
     board *b = new_board();
-    tt_error err = {0};
-    int fd;
-    if (tt_mesh_share(2 * c->sides, &fd, &err) != TT_OK)
-        stop_with("no shared memory for rings");
+    connections links;
+    open_connections(by, 2 * c->sides, &links);
     for (uint32_t i = 0; i < 2 * c->sides; i++) {
         child[i] = fork();
         if (child[i] < 0)
             stop_with("fork");
         if (child[i] == 0)
-            run_child(c, b, fd, i);
+            run_child(c, b, &links, i);
     }
     while (tt_load_acquire(&b->ready) < 2 * c->sides)
         sleep_s(1e-3);
@@ -305,7 +364,7 @@ measure_ring(const bench_case *c, const options *o)
         after += tt_load_relaxed(&b->operations[i]);
     double seconds = 1e-9 * (double)(now_ns() - begin_ns);
     end_children(b, child, 2 * c->sides);
-    (void)close(fd);
+    close_connections(&links, 2 * c->sides);
     (void)munmap(b, sizeof *b);
     return (double)(after - before) / seconds;
 }
@@ -490,8 +549,9 @@ add(figures *f, double value)
 static void
 run_case(const bench_case *c, const options *o)
 {
-    enum { RING, MEMCPY, UNIX_SOCKET, TCP, SERIES };
-    static const char *const series[] = {"ring", "memcpy", "unix socket", "tcp socket"};
+    enum { RING, TCP_MESH, SEALED_MESH, MEMCPY, UNIX_SOCKET, TCP, SERIES };
+    static const char *const series[] = {"ring",   "tcp mesh",    "tcp mesh, encrypted",
+                                         "memcpy", "unix socket", "tcp socket"};
     char name[96];
     figures f[SERIES] = {0};
     name_of(c, name, sizeof name);
@@ -501,8 +561,10 @@ run_case(const bench_case *c, const options *o)
     size_t there = c->op == PULL ? 64 : c->size, back = c->op == PULL ? c->size : 64;
     double bytes = 1e-9 * c->size;
     for (int round = 0; round < o->rounds; round++) {
-        double operations = measure_ring(c, o);
-        add(&f[RING], trip ? 1e6 / operations : operations * amount_of(c));
+        for (way by = BY_RINGS; by <= BY_SEALED_TCP; by++) {
+            double operations = measure_mesh(c, by, o);
+            add(&f[RING + by], trip ? 1e6 / operations : operations * amount_of(c));
+        }
         if (!is_sparse(c) && !trip)
             add(&f[MEMCPY], 1e-9 * measure_memcpy(c->size, c->in_flight, o));
         for (int tcp = 0; compared && tcp < 2; tcp++) {
@@ -512,10 +574,13 @@ run_case(const bench_case *c, const options *o)
         }
     }
     const char *unit = trip ? "us" : is_sparse(c) ? "M keys/s" : "GB/s";
-    double baseline = f[MEMCPY].count > 0 ? quantile(&f[MEMCPY], 2) : 0;
-    for (int i = 0; i < SERIES; i++)
+    double memory = f[MEMCPY].count > 0 ? quantile(&f[MEMCPY], 2) : 0;
+    double socket = f[TCP].count > 0 ? quantile(&f[TCP], 2) : 0;
+    for (int i = 0; i < SERIES; i++) {
+        int is_mesh = i == TCP_MESH || i == SEALED_MESH;
         if (f[i].count > 0)
-            print_line(name, series[i], unit, &f[i], i == MEMCPY ? 0 : baseline);
+            print_line(name, series[i], unit, &f[i], is_mesh ? socket : i == MEMCPY ? 0 : memory);
+    }
 }
 
 static options

@@ -7,7 +7,7 @@ tt_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 tt_build_packages=(
     gcc libc6-dev make cmake pkg-config
     libyaml-dev libsqlite3-dev zlib1g-dev liblzma-dev libzstd-dev libxxhash-dev libgsl-dev libjansson-dev
-    liblapacke-dev libopenblas-dev libcmocka-dev
+    liblapacke-dev libopenblas-dev libsodium-dev libcmocka-dev
     dataset-fashion-mnist
 )
 

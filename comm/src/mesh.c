@@ -1,27 +1,22 @@
 // Nodes connected by rings: chunking, reassembly, the bell each node waits for.
+#include "byte_queue.h"
 #include "memory.h"
 #include "tt/comm.h"
 #include <string.h>
 
 enum { CHUNK_MIN = 4 << 10, CHUNK_MAX = 1 << 20, CHUNKS_IN_RING = 3, WORKING_SET = 512 << 10 };
 
-// A byte buffer that grows and is kept.
-typedef struct byte_queue {
-    uint8_t *bytes;
-    size_t capacity, begin, end;
-} byte_queue;
-
 // One direction of one pair.
 typedef struct mesh_link {
     tti_ring ring;
     // producer
-    byte_queue
+    tti_byte_queue
         queue; // whole messages that found the ring full: size word (16 bytes), then the message
     size_t queue_sent; // bytes of the front message already in the ring
     int dirty;         // sent since the last flush
     // consumer, on a line of its own: both sides write with every message
-    _Alignas(64) byte_queue partial; // a message of several chunks being put together
-    int begun;                       // its first chunk was seen
+    _Alignas(64) tti_byte_queue partial; // a message of several chunks being put together
+    int begun;                           // its first chunk was seen
 } mesh_link;
 
 typedef struct end {
@@ -97,25 +92,6 @@ set_spin(tt_mesh *self, uint32_t node, uint32_t spin)
 
 // ---- sending ----------------------------------------------------------------------------------
 
-static tt_status
-buffer_append(byte_queue *buffer, const void *bytes, size_t size)
-{
-    if (buffer->begin == buffer->end)
-        buffer->begin = buffer->end = 0;
-    if (buffer->end + size > buffer->capacity) {
-        size_t wanted = TT_MAX(2 * buffer->capacity, buffer->end + size + 4096);
-        uint8_t *grown = tt_mem_realloc(buffer->bytes, wanted);
-        if (grown == NULL)
-            return TT_NOMEM;
-        buffer->bytes = grown;
-        buffer->capacity = wanted;
-    }
-    if (size > 0)
-        memcpy(buffer->bytes + buffer->end, bytes, size);
-    buffer->end += size;
-    return TT_OK;
-}
-
 // Copies the next `size` bytes of the spans, of which `skip` are done, to `to`.
 static void
 gather(uint8_t *to, const tt_span *spans, uint32_t span_count, size_t skip, size_t size)
@@ -171,14 +147,14 @@ queue_message(end *from,
     if (link->queue.begin == link->queue.end)
         link->queue_sent = sent;
     uint64_t size_word[2] = {total, 0};
-    tt_status status = buffer_append(&link->queue, size_word, sizeof size_word);
+    tt_status status = tti_bytes_append(&link->queue, size_word, sizeof size_word);
     for (uint32_t i = 0; i < span_count && status == TT_OK; i++)
-        status = buffer_append(&link->queue, spans[i].bytes, spans[i].size);
+        status = tti_bytes_append(&link->queue, spans[i].bytes, spans[i].size);
     // What is queued is bounded by the requests in flight; without memory for that the process
     // cannot go on.
     TT_ASSERT(status == TT_OK);
     static const uint8_t zero[16] = {0};
-    status = buffer_append(&link->queue, zero, (16 - total % 16) % 16);
+    status = tti_bytes_append(&link->queue, zero, (16 - total % 16) % 16);
     TT_ASSERT(status == TT_OK);
 }
 
@@ -269,7 +245,7 @@ take_chunk(mesh_link *link, const uint8_t *chunk, uint32_t size, uint32_t flags,
     }
     if (!link->begun)
         return NULL;
-    tt_status status = buffer_append(&link->partial, chunk, size);
+    tt_status status = tti_bytes_append(&link->partial, chunk, size);
     TT_ASSERT(status == TT_OK); // bounded by the largest message
     if ((flags & TTI_RING_LAST) == 0)
         return NULL;
