@@ -26,6 +26,7 @@ int tti_cli_repository(int argc, char **argv);
 int tti_cli_data(int argc, char **argv);
 int tti_cli_init(int argc, char **argv);
 int tti_cli_bench(int argc, char **argv);
+int tti_cli_node(int argc, char **argv);
 
 // Prints "trimtab: what; advice" and returns 2.
 int tti_cli_bad_usage(const char *command, const char *format, ...) TT_PRINTF(2, 3);

@@ -1,4 +1,4 @@
-// trimtab run, plan and schema.
+// trimtab run, plan, schema and node.
 #include "cli_internal.h"
 #include "tt/job.h"
 #include <math.h>
@@ -303,4 +303,13 @@ tti_cli_run(int argc, char **argv)
     if (status != TT_OK)
         return tti_cli_fail(&err);
     return result.outcome == TT_JOB_INTERRUPTED ? 130 : flushed;
+}
+
+int
+tti_cli_node(int argc, char **argv)
+{
+    tt_error err = {0};
+    if (argc > 0)
+        return tti_cli_expected("node", argv[0], "nothing");
+    return tt_job_serve_host(&err) == TT_OK ? 0 : tti_cli_fail(&err);
 }

@@ -87,6 +87,18 @@ const tti_command tti_commands[] = {
      "\n"
      "example: trimtab bench calibrate machine.yaml\n",
      tti_cli_bench},
+    {"node", "be a host of a job (trimtab run starts it)",
+     "usage: trimtab node\n"
+     "\n"
+     "Started by trimtab run, through the remote shell, on each host of a job with "
+     "cluster.engine:\n"
+     "ssh (docs/engines.md). Reads the job and its key from standard input, calls the program "
+     "that\n"
+     "runs the job, and starts nodes as it asks. Ends with the job, and when standard input is\n"
+     "closed.\n"
+     "\n"
+     "example: trimtab node --help\n",
+     tti_cli_node},
     {"schema", "print the JSON Schema of job files, for editors",
      "usage: trimtab schema\n"
      "\n"

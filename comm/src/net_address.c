@@ -84,6 +84,32 @@ tt_net_listen(tt_net_address *address, int *fd, tt_error *err)
                         "cannot listen there: %s", tt_errno_text(fault));
 }
 
+// A socket without connections: nothing is sent.
+tt_status
+tt_net_route(const tt_net_address *to, tt_net_address *out, tt_error *err)
+{
+    struct sockaddr_storage where;
+    socklen_t length = tti_net_socket_address(to, &where);
+    char text[TT_NET_ADDRESS_TEXT];
+    int fd = socket(where.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (((struct sockaddr_in *)&where)->sin_port == 0)
+        ((struct sockaddr_in *)&where)->sin_port =
+            htons(9); // some port; at one place in both kinds
+    int done = fd >= 0 && connect(fd, (struct sockaddr *)&where, length) == 0;
+    length = sizeof where;
+    done = done && getsockname(fd, (struct sockaddr *)&where, &length) == 0;
+    int fault = errno;
+    if (fd >= 0)
+        (void)close(fd);
+    if (!done)
+        return tt_error_set(err, TT_IO, tt_net_text(to, text),
+                            "see the routes of this host (ip route)",
+                            "there is no way to that host: %s", tt_errno_text(fault));
+    from_socket((struct sockaddr *)&where, out);
+    out->port = 0;
+    return TT_OK;
+}
+
 const char *
 tt_net_text(const tt_net_address *address, char out[TT_NET_ADDRESS_TEXT])
 {

@@ -34,8 +34,8 @@ typedef struct tti_engine {
     void (*close)(struct tti_runtime *rt);
 } tti_engine;
 
-// NULL: nodes are threads. simulated_nodes.c, local.c
+// NULL: nodes are threads. simulated_nodes.c, processes.c
 const tti_engine *tti_engine_of(const struct tt_job *job);
-extern const tti_engine tti_engine_simulated, tti_engine_local;
+extern const tti_engine tti_engine_simulated, tti_engine_processes;
 
 #endif

@@ -2,6 +2,7 @@
 #include "job_internal.h"
 #include <math.h>
 #include <string.h>
+#include <xxhash.h>
 
 static tt_status
 generate(tt_job *job, tt_error *err)
@@ -211,4 +212,28 @@ double
 tti_job_epoch_iterations(const tt_job *job)
 {
     return TT_MAX((double)job->train->row_count / (double)job->spec.batch_size, 1.0);
+}
+
+// ---- digest ------------------------------------------------------------------------------------
+
+static uint64_t
+mix(uint64_t digest, const void *bytes, uint64_t size)
+{
+    return bytes != NULL && size > 0 ? XXH3_64bits_withSeed(bytes, size, digest) : digest;
+}
+
+uint64_t
+tti_job_data_digest(const tt_job *job)
+{
+    const tt_dataset *data = job->train;
+    uint64_t rows = data->row_count, entries = data->nonzero_count;
+    const uint64_t shape[] = {(uint64_t)data->layout, rows, data->feature_count, entries,
+                              data->class_count};
+    uint64_t digest = mix(0, shape, sizeof shape);
+    digest = mix(digest, data->label, rows * sizeof *data->label);
+    digest = mix(digest, data->row_begin, (rows + 1) * sizeof *data->row_begin);
+    digest = mix(digest, data->index, entries * sizeof *data->index);
+    digest = mix(digest, data->value, entries * sizeof *data->value);
+    digest = mix(digest, data->bytes, entries * sizeof *data->bytes);
+    return mix(digest, data->floats, entries * sizeof *data->floats);
 }

@@ -13,7 +13,8 @@
 #include "warm_start.h"
 
 enum { TTI_DRIVER_MESSAGES, TTI_DRIVER_IN_PLACE };
-enum { TTI_ENGINE_THREADS, TTI_ENGINE_LOCAL, TTI_ENGINE_SIMULATED };
+enum { TTI_ENGINE_THREADS, TTI_ENGINE_LOCAL, TTI_ENGINE_SSH, TTI_ENGINE_SIMULATED };
+enum { TTI_ENCRYPTION_AUTO, TTI_ENCRYPTION_ON };
 enum { TTI_FORMAT_LIBSVM, TTI_FORMAT_IDX, TTI_FORMAT_CLICKLOG, TTI_FORMAT_CSV };
 
 // What the job file says, field by field (job_keys.c has the table).
@@ -66,6 +67,9 @@ typedef struct tti_spec {
     double min_delta, evaluate_every;
     int engine, driver;
     int64_t nodes, restarts;
+    const tt_config_node *hosts; // engine ssh
+    const char *remote_shell, *program, *address;
+    int encryption;
     double retry, heartbeat, failure_timeout;
     tti_simulation_spec simulation;
     int consistency;
@@ -110,10 +114,10 @@ struct tt_job {
     uint32_t node_count;
     tt_sim_fault *faults;
     uint32_t fault_count;
-    tt_sim *sim;                  // while it trains on simulated hosts
-    tt_sim_load load;             // of the simulated hosts, when it has
-    struct tti_local_host *local; // of engine local, while it trains
-    int run_lock;                 // of the run directory while it is ours, or -1
+    tt_sim *sim;                 // while it trains on simulated hosts
+    tt_sim_load load;            // of the simulated hosts, when it has
+    struct tti_starter *starter; // of nodes that are processes, while it trains
+    int run_lock;                // of the run directory while it is ours, or -1
 };
 
 // job_keys.c
@@ -132,6 +136,8 @@ uint32_t tti_job_simulated_hosts(const tt_job *job);
 tt_status tti_job_faults(tt_job *job, tt_error *err);
 // job_data.c
 tt_status tti_job_data(tt_job *job, tt_error *err);
+// Of the training rows, all there is in them: who has the same has the same data.
+uint64_t tti_job_data_digest(const tt_job *job);
 // Iterations (minibatches) in one epoch.
 double tti_job_epoch_iterations(const tt_job *job);
 uint32_t tti_job_slice_rows(const tt_job *job, uint32_t slice);

@@ -10,7 +10,8 @@ const char *const tti_consistency_names[] = {"asp", "ssp", "bsp", NULL};
 const char *const tti_driver_names[] = {"messages", "in_place", NULL};
 static const char *const delimiters[] = {"auto", "tab", "comma", "semicolon", "bar", "blank", NULL};
 static const char *const headers[] = {"auto", "on", "off", NULL};
-const char *const tti_engine_names[] = {"threads", "local", "simulated", NULL};
+const char *const tti_engine_names[] = {"threads", "local", "ssh", "simulated", NULL};
+static const char *const encryptions[] = {"auto", "on", NULL};
 static const char *const pulls[] = {"auto", "whole", "keyed", NULL};
 static const char *const tables[] = {"dense", "sparse", NULL};
 static const char *const schedules[] = {"constant", "inverse", "inverse_sqrt", "exponential", NULL};
@@ -363,8 +364,37 @@ const tt_config_key tti_job_keys[] = {
      .offset = AT(engine),
      .values = tti_engine_names,
      .default_text = "threads",
-     .help = "where nodes live: threads of this process, processes of this host (local), or "
-             "simulated hosts on virtual time"},
+     .help = "where nodes live: threads of this process, processes of this host (local), processes "
+             "of other hosts (ssh), or simulated hosts on virtual time"},
+    {.path = "cluster.hosts",
+     .kind = TT_CONFIG_NODE,
+     .offset = AT(hosts),
+     .help = "engine ssh: the hosts on which nodes are started, in turns; names that the remote "
+             "shell and this host know"},
+    {.path = "cluster.remote_shell",
+     .kind = TT_CONFIG_STRING,
+     .offset = AT(remote_shell),
+     .default_text = "ssh -o BatchMode=yes",
+     .help = "engine ssh: the command that runs another on a host, given the host's name and the "
+             "command"},
+    {.path = "cluster.program",
+     .kind = TT_CONFIG_STRING,
+     .offset = AT(program),
+     .help = "engine ssh: path of trimtab on the hosts (default: where it is on this one)"},
+    {.path = "cluster.address",
+     .kind = TT_CONFIG_STRING,
+     .offset = AT(address),
+     .help =
+         "engine ssh: name or address by which the hosts reach this one (default: that by which "
+         "this one reaches the first of them)"},
+    {.path = "cluster.encryption",
+     .kind = TT_CONFIG_ENUM,
+     .offset = AT(encryption),
+     .values = encryptions,
+     .default_text = "auto",
+     .help =
+         "engine ssh: whether connections are encrypted that do not leave this host; all others "
+         "always are, and all are authenticated"},
     {.path = "cluster.driver",
      .kind = TT_CONFIG_ENUM,
      .offset = AT(driver),
@@ -392,8 +422,7 @@ const tt_config_key tti_job_keys[] = {
      .min = 1e-3,
      .max = 3600,
      .default_text = "250ms",
-     .help = "how often a node says that it lives, where nodes can die: engines local and "
-             "simulated"},
+     .help = "how often a node says that it lives, where nodes can die: all engines but threads"},
     {.path = "cluster.failure_timeout",
      .kind = TT_CONFIG_DURATION,
      .offset = AT(failure_timeout),
@@ -407,8 +436,8 @@ const tt_config_key tti_job_keys[] = {
      .min = 0,
      .max = 1e6,
      .default_text = "10",
-     .help = "engine local: how many times in a row a node is begun anew whose process ends within "
-             "10 s"},
+     .help = "engines local and ssh: how many times in a row a node is begun anew whose process "
+             "ends within 10 s"},
     {.path = "simulation.faults",
      .kind = TT_CONFIG_NODE,
      .offset = AT(simulation.faults),

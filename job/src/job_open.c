@@ -1,6 +1,6 @@
 // Opening a job: configuration, checks across keys, search space, data, model.
 #include "job_internal.h"
-#include "local.h"
+#include "processes.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,6 +45,9 @@ is_default(const tti_spec *spec, const tt_config_key *key)
     }
     if (key->kind == TT_CONFIG_REAL)
         return *(const double *)(const void *)given == strtod(text, NULL);
+    if (key->kind == TT_CONFIG_STRING)
+        return key->default_text != NULL &&
+               strcmp(*(const char *const *)(const void *)given, key->default_text) == 0;
     int choice = *(const int *)(const void *)given;
     if (key->kind == TT_CONFIG_BOOL)
         return choice == (strcmp(text, "on") == 0);
@@ -174,8 +177,29 @@ check_data(tt_job *job)
 }
 
 static void
+check_hosts(tt_job *job)
+{
+    const tt_config_node *hosts = job->spec.hosts;
+    if (hosts == NULL || tt_config_node_kind_of(hosts) != TT_CONFIG_SEQUENCE ||
+        tt_config_node_count(hosts) == 0) {
+        tt_config_complain_key(job->config, "cluster.hosts", "for example [alpha, beta]",
+                               "engine ssh needs a list of hosts");
+        return;
+    }
+    for (size_t i = 0; i < tt_config_node_count(hosts); i++) {
+        const tt_config_node *host = tt_config_node_at(hosts, i);
+        const char *name = tt_config_node_text(host);
+        if (name == NULL || name[0] == '\0' || name[0] == '-')
+            tt_config_complain(job->config, host, "for example alpha, or user@alpha",
+                               "a host is a name that the remote shell knows");
+    }
+}
+
+static void
 check_cluster(tt_job *job)
 {
+    static const char *const of_ssh[] = {"cluster.hosts", "cluster.remote_shell", "cluster.program",
+                                         "cluster.address", "cluster.encryption"};
     tti_spec *spec = &job->spec;
     if (spec->driver == TTI_DRIVER_MESSAGES && spec->nodes < 2)
         tt_config_complain_key(
@@ -185,10 +209,16 @@ check_cluster(tt_job *job)
     if (spec->engine == TTI_ENGINE_SIMULATED && spec->driver == TTI_DRIVER_IN_PLACE)
         tt_config_complain_key(job->config, "cluster.driver", "set cluster.driver: messages",
                                "simulated hosts have no memory in common");
-    if (spec->engine == TTI_ENGINE_LOCAL && spec->driver == TTI_DRIVER_IN_PLACE)
+    if ((spec->engine == TTI_ENGINE_LOCAL || spec->engine == TTI_ENGINE_SSH) &&
+        spec->driver == TTI_DRIVER_IN_PLACE)
         tt_config_complain_key(job->config, "cluster.driver",
                                "set cluster.driver: messages, or cluster.engine: threads",
                                "processes have no memory in common");
+    if (spec->engine == TTI_ENGINE_SSH)
+        check_hosts(job);
+    for (size_t i = 0; spec->engine != TTI_ENGINE_SSH && i < TT_COUNT_OF(of_ssh); i++)
+        refuse(job, of_ssh[i], "is for nodes on other hosts",
+               "take the line out, or set cluster.engine: ssh");
     if (spec->engine != TTI_ENGINE_SIMULATED)
         refuse(job, "simulation.evaluate_pushes", "is for simulated hosts, whose clock can wait",
                "take the line out, or set cluster.engine: simulated");
@@ -269,6 +299,8 @@ read_configuration(tt_job *job, const tt_job_source *source, FILE *errors, tt_er
 {
     for (size_t i = 0; i < source->file_count; i++)
         (void)tt_config_load_file(job->config, source->files[i], NULL); // faults are in the list
+    if (source->text != NULL)
+        (void)tt_config_load_text(job->config, source->text_name, source->text, NULL);
     (void)tt_config_spell_out(job->config, tti_job_keys, tti_job_key_count);
     if (tt_config_error_count(job->config) == 0) {
         for (size_t i = 0; i < source->override_count; i++)
@@ -319,7 +351,7 @@ tt_job_close(tt_job *job)
 {
     if (job == NULL)
         return;
-    tti_local_close(job);
+    tti_processes_close(job);
     if (job->run_lock >= 0)
         (void)close(job->run_lock);
     tt_shards_close(job->shards);

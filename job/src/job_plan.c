@@ -178,7 +178,9 @@ print_cluster(const tt_job *job, FILE *out)
                       spec->simulation.cores);
     else
         (void)fprintf(out, "as %s on this machine (%d processors)",
-                      spec->engine == TTI_ENGINE_LOCAL ? "processes" : "threads",
+                      spec->engine == TTI_ENGINE_LOCAL ? "processes"
+                      : spec->engine == TTI_ENGINE_SSH ? "processes of hosts"
+                                                       : "threads",
                       tt_thread_processor_count());
     (void)fprintf(out, ", driver %s, %s\n", tti_driver_names[spec->driver],
                   tti_consistency_names[spec->consistency]);

@@ -1,5 +1,5 @@
 // Running a job from its run directory to its result: train, save, compare, say what happened.
-#include "local.h"
+#include "processes.h"
 #include "run_record.h"
 #include "simulated.h"
 #include <jansson.h>
@@ -331,7 +331,7 @@ train_as_called(void *self)
 static tt_status
 train(training_call call)
 {
-    TT_TRY(tti_local_open(call.job, call.err));
+    TT_TRY(tti_processes_open(call.job, call.err));
     if (call.job->spec.engine != TTI_ENGINE_SIMULATED)
         return train_here(&call);
     call.result->simulated = 1;
@@ -387,7 +387,7 @@ tt_job_run(tt_job *job, const tt_job_run_options *options, tt_job_result *result
     tt_clock clock = tt_clock_monotonic();
     uint64_t begin = tt_clock_now(&clock);
     tti_interrupted = 0;
-    TT_TRY(tti_local_open(job, err)); // before this process opens what is its own
+    TT_TRY(tti_processes_open(job, err)); // before this process opens what is its own
     tti_resume resume = {0};
     const tti_resume *resumed = options->resume != NULL ? &resume : NULL;
     tt_status status = resumed != NULL
@@ -412,7 +412,7 @@ tt_job_run(tt_job *job, const tt_job_run_options *options, tt_job_result *result
     if (status != TT_OK)
         fail_result(result, status, err);
     tti_resume_close(&resume);
-    tti_local_close(job);
+    tti_processes_close(job);
     tt_error closing = {0};
     if (tt_store_close(store, &closing) != TT_OK)
         tt_log(TT_LOG_WARN, "the run store is not complete: %s: %s", closing.where, closing.what);

@@ -9,8 +9,8 @@
 #include "checkpoint_file.h"
 #include "command.h"
 #include "engine.h"
-#include "local.h"
 #include "process.h"
+#include "processes.h"
 #include "simulated.h"
 
 // Nodes that die and come back (membership.c); the master's. Only where they can.
@@ -47,7 +47,7 @@ typedef struct tti_runtime {
     // are then; NULL: threads.
     int apart;
     const tti_engine *engine;
-    tti_local *local;        // of engine local
+    tti_processes *started;  // of engines whose nodes are processes
     tti_process *processes;  // [node_count]
     tti_standing *standings; // [node_count]
     tti_membership membership;

@@ -68,7 +68,8 @@ run_job(const char *text,
     size_t override_count = add_engine(overrides, all);
     // No test learns from another, or from the user.
     assert_int_equal(setenv("TRIMTAB_REPOSITORY", "off", 1), 0);
-    tt_job_source source = {files, 1, all, override_count, 0};
+    tt_job_source source = {
+        .files = files, .file_count = 1, .overrides = all, .override_count = override_count};
     tt_job_run_options options = {.runs_dir = directory};
     tt_job *job;
     tt_status status = tt_job_open(&source, stderr, &job, err);

@@ -33,6 +33,11 @@ typedef enum tt_frame_kind {
     TT_FRAME_HEARTBEAT_REPLY, // master -> node
     TT_FRAME_ORDER,           // master -> node's agent: how things stand and what to do
     TT_FRAME_REPORT,          // agent -> master: how the node stands and what it has done
+    TT_FRAME_HOST_STATUS,     // host -> master: which nodes' processes it has
+    TT_FRAME_HOST_HEARD,      // master -> host
+    TT_FRAME_HOST_START,      // master -> host: start a node's process
+    TT_FRAME_HOST_KILL,       // master -> host: end it, at once
+    TT_FRAME_HOST_STOP,       // master -> host: end all, and yourself
     TT_FRAME_KIND_COUNT
 } tt_frame_kind;
 

@@ -36,6 +36,8 @@ TT_NODISCARD tt_status tt_net_resolve(const char *host,
 // Listens there; port 0: some free port, which *address tells then. *fd is the caller's. errors
 // TT_IO
 TT_NODISCARD tt_status tt_net_listen(tt_net_address *address, int *fd, tt_error *err);
+// The address by which this host would speak to that one, with port 0. errors TT_IO
+TT_NODISCARD tt_status tt_net_route(const tt_net_address *to, tt_net_address *out, tt_error *err);
 // "10.0.0.1:4000", "[::1]:4000"; returns `out`.
 const char *tt_net_text(const tt_net_address *address, char out[TT_NET_ADDRESS_TEXT]);
 // Whether it is an address of this host that others cannot reach.

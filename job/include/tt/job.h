@@ -2,8 +2,8 @@
 // model, builds the search space, runs servers and workers as threads, measures, tunes,
 // reconfigures, evaluates, saves.
 //
-// Caveats: one job at a time in a process (signals and the log are process-wide). Two engines so
-// far: threads of this process, and simulated hosts on virtual time.
+// Caveats: one job at a time in a process (signals and the log are process-wide). docs/engines.md
+// says where nodes live.
 #ifndef TT_JOB_H
 #define TT_JOB_H
 
@@ -18,7 +18,8 @@ typedef struct tt_job_source {
     size_t file_count;
     const char *const *overrides; // "a.b=c"
     size_t override_count;
-    int cold; // begin with nothing that earlier runs learned
+    const char *text, *text_name; // a job file's content, instead of files; its name in messages
+    int cold;                     // begin with nothing that earlier runs learned
 } tt_job_source;
 
 // Reads and checks the whole configuration and opens data, model and search space. Faults of the
@@ -129,12 +130,15 @@ typedef struct tt_job_result {
     tt_job_simulation simulation;
 } tt_job_result;
 
-// Trains. On engine local it forks (tt/cluster_host.h): the caller has one thread then. A first
+// Trains. On engines local and ssh it forks: the caller has one thread then. A first
 // SIGINT (tt_job_interrupt) finishes the iteration, saves and reports. Fills *result as far as it
 // got, also on failure. errors TT_DIVERGED the last good model is saved; TT_IO the run directory;
 // ...
 tt_status
 tt_job_run(tt_job *job, const tt_job_run_options *options, tt_job_result *result, tt_error *err);
+// What `trimtab node` does, on a host of a job with engine ssh, until the job ends. Its job comes
+// over standard input. thread: the process's only one. errors of tt_job_open; TT_IO, TT_PEER
+TT_NODISCARD tt_status tt_job_serve_host(tt_error *err);
 // From a signal handler: asks the running job to stop after this iteration. async-signal-safe
 void tt_job_interrupt(void);
 // One JSON object: what `trimtab run --json` prints.

@@ -1,0 +1,63 @@
+// A job whose nodes are processes: what the master knows of them (processes.c, an engine,
+// engine.h), and how they come to be: on this host (local.c) or on hosts that a remote shell
+// reaches (remote.c). What such a process does is in node_task.c.
+//
+// Thread: the master's.
+#ifndef TTI_PROCESSES_H
+#define TTI_PROCESSES_H
+
+#include "tt/cluster_host.h"
+#include "tt/comm.h"
+
+struct tt_job;
+struct tti_runtime;
+struct tti_starter;
+
+// One node's process.
+typedef struct tti_node_process {
+    int pid;         // 0: not there; -1: not known yet
+    int is_fresh;    // begun after the death of the one before, and without work so far
+    int is_killed;   // its end was asked for
+    int wait_status; // of the last one that has ended, when has_ended
+    int has_ended;
+    uint64_t begun_ns, next_ns; // when it was begun; not begun anew before
+} tti_node_process;
+
+// Of one runtime.
+typedef struct tti_processes {
+    int is_lost;            // nobody can start processes any more
+    tti_node_process *node; // [node_count]
+} tti_processes;
+
+typedef struct tti_starter_verbs {
+    // rt->mesh and rt->membership.control, and what processes need to reach them.
+    tt_status (*open_meshes)(struct tti_runtime *rt, tt_error *err);
+    // Node n's process, which begins with these bytes (node_task.h). errors TT_PEER, TT_NOMEM
+    tt_status (*start)(
+        struct tti_runtime *rt, uint32_t n, const uint8_t *begin, size_t size, tt_error *err);
+    void (*kill)(struct tti_starter *starter, uint32_t n);
+    int (*next)(struct tti_starter *starter, tt_host_news *out); // as tt_host_next
+    void (*close_meshes)(struct tti_starter *starter);
+    void (*close)(struct tti_starter *starter);
+} tti_starter_verbs;
+
+// While the job trains, whichever runtime is at work.
+typedef struct tti_starter {
+    const tti_starter_verbs *verbs;
+    uint32_t *deaths;  // [node_count]: how often in a row its process has ended soon after it began
+    tt_host *host;     // local.c
+    int mesh, control; // local.c: the descriptors of their memory
+    struct tti_remote *remote; // remote.c
+} tti_starter;
+
+// Of engines local and ssh, before anything of the run is open; of another engine nothing is done.
+// thread: the process's only one. errors TT_NOMEM, TT_IO, TT_PEER
+TT_NODISCARD tt_status tti_processes_open(struct tt_job *job, tt_error *err);
+void tti_processes_close(struct tt_job *job);
+
+// local.c
+TT_NODISCARD tt_status tti_local_open(struct tt_job *job, tti_starter *out, tt_error *err);
+// remote.c
+TT_NODISCARD tt_status tti_remote_open(struct tt_job *job, tti_starter *out, tt_error *err);
+
+#endif

@@ -1,0 +1,461 @@
+// Engine ssh, the master's side: see remote.h.
+#include "remote.h"
+#include "runtime.h"
+#include "training.h"
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+// How long a host may take to read the job's data and call; a start to be heard of; hosts to end.
+#define ARRIVAL_NS  UINT64_C(300000000000)
+#define UNHEARD_NS  UINT64_C(1000000000)
+#define REPEAT_NS   UINT64_C(500000000)
+#define FAREWELL_NS UINT64_C(3000000000)
+
+static uint64_t
+now_ns(void)
+{
+    const tt_clock clock = tt_clock_monotonic();
+    return tt_clock_now(&clock);
+}
+
+static void
+send_to(const tti_remote *remote, uint32_t host, int kind, const tt_span *spans, uint32_t count)
+{
+    tt_frame frame = {.kind = (uint16_t)kind};
+    tt_outbox outbox = tt_mesh_outbox(remote->hosts, remote->host_count);
+    outbox.send(outbox.self, host, &frame, spans, count);
+    tt_mesh_flush(remote->hosts, remote->host_count);
+}
+
+// ---- what hosts say ----------------------------------------------------------------------------
+
+static void
+hear_node(tti_remote *remote, const tti_host_node *said)
+{
+    tti_remote_node *node = &remote->node[said->node];
+    const tti_remote_host *host = &remote->host[remote->host_of[said->node]];
+    remote->address[said->node] = remote->control[said->node] = host->address;
+    remote->address[said->node].port = said->port;
+    remote->control[said->node].port = said->control_port;
+    if (!node->is_asked)
+        return;
+    int is_lost = said->start < node->asked && now_ns() - node->asked_ns > UNHEARD_NS;
+    if (said->start != node->asked && !is_lost)
+        return; // it has not heard of the last one yet
+    if (!is_lost && said->pid > 0 && node->pid != said->pid) {
+        node->pid = said->pid;
+        node->has_begun = 1;
+    }
+    if (is_lost || said->pid == 0) {
+        node->wait_status = is_lost ? -1 : said->wait_status;
+        node->has_ended = 1;
+        node->is_asked = 0;
+    }
+}
+
+static void
+hear_host(tti_remote *remote, uint32_t h, const uint8_t *payload, size_t size)
+{
+    tti_host_status status;
+    tti_host_node node;
+    if (size < sizeof status)
+        return;
+    memcpy(&status, payload, sizeof status);
+    if (status.node_count > remote->node_count ||
+        size != sizeof status + status.node_count * sizeof node)
+        return;
+    tt_net_mesh_set_address(remote->hosts, h, &status.address);
+    remote->host[h].address = status.address;
+    remote->host[h].is_here = status.data == remote->data ? 1 : -1;
+    for (uint64_t i = 0; i < status.node_count; i++) {
+        memcpy(&node, payload + sizeof status + i * sizeof node, sizeof node);
+        if (node.node < remote->node_count && remote->host_of[node.node] == h)
+            hear_node(remote, &node);
+    }
+    send_to(remote, h, TT_FRAME_HOST_HEARD, NULL, 0);
+}
+
+static void
+on_frame(void *self, const tt_frame *frame, const uint8_t *payload)
+{
+    tti_remote *remote = self;
+    if (frame->kind == TT_FRAME_HOST_STATUS && frame->sender < remote->host_count)
+        hear_host(remote, frame->sender, payload, frame->payload_bytes);
+}
+
+// Its nodes have ended with it, as far as the master can know.
+static void
+lose_host(tti_remote *remote, uint32_t h, const char *how)
+{
+    tti_remote_host *host = &remote->host[h];
+    tt_log(TT_LOG_WARN, "host %s is lost: %s", host->name, how);
+    host->is_here = 0;
+    host->losses = now_ns() - host->launched_ns < UINT64_C(10000000000) ? host->losses + 1 : 1;
+    host->next_ns = now_ns() + (UINT64_C(100000000) << TT_MIN(host->losses, 6u));
+    for (uint32_t n = 0; n < remote->node_count; n++) {
+        tti_remote_node *node = &remote->node[n];
+        if (remote->host_of[n] != h || !node->is_asked)
+            continue;
+        node->wait_status = -1;
+        node->has_ended = 1;
+        node->is_asked = 0;
+    }
+}
+
+// A host whose data differs stays out: its gradients would be of something else.
+static void
+look_after_hosts(tti_remote *remote)
+{
+    char how[120];
+    tt_error err;
+    while (tt_mesh_receive(remote->hosts, remote->host_count, 64, on_frame, remote) > 0)
+        ;
+    for (uint32_t h = 0; h < remote->host_count; h++) {
+        tti_remote_host *host = &remote->host[h];
+        if (tti_remote_has_ended(host, how, sizeof how))
+            lose_host(remote, h, how);
+        if (host->shell == 0 && host->losses <= (uint32_t)remote->job->spec.restarts &&
+            now_ns() >= host->next_ns && tti_remote_launch(remote, h, &err) != TT_OK) {
+            tt_log(TT_LOG_WARN, "host %s is not launched again: %s", host->name, err.what);
+            tti_remote_abandon(host);
+            host->losses++;
+            host->next_ns = now_ns() + UINT64_C(1000000000);
+        }
+    }
+}
+
+static void
+say_kill(const tti_remote *remote, uint32_t n)
+{
+    const tt_span span = {&n, sizeof n};
+    send_to(remote, remote->host_of[n], TT_FRAME_HOST_KILL, &span, 1);
+}
+
+// ---- verbs -------------------------------------------------------------------------------------
+
+static int
+tell(tti_remote *remote, tt_host_news *out)
+{
+    for (uint32_t n = 0; n < remote->node_count; n++) {
+        tti_remote_node *node = &remote->node[n];
+        if (node->has_begun) {
+            node->has_begun = 0;
+            *out = (tt_host_news){TT_HOST_STARTED, n, node->pid, 0};
+            return 1;
+        }
+        if (node->has_ended) {
+            node->has_ended = 0;
+            *out = (tt_host_news){TT_HOST_ENDED, n, node->pid, node->wait_status};
+            node->pid = 0;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int
+next(tti_starter *starter, tt_host_news *out)
+{
+    tti_remote *remote = starter->remote;
+    if (tell(remote, out))
+        return 1;
+    look_after_hosts(remote);
+    for (uint32_t n = 0; n < remote->node_count; n++) {
+        tti_remote_node *node = &remote->node[n];
+        if (node->must_end && node->is_asked && now_ns() - node->killed_ns > REPEAT_NS) {
+            node->killed_ns = now_ns();
+            say_kill(remote, n);
+        }
+    }
+    return tell(remote, out);
+}
+
+static void
+kill_node(tti_starter *starter, uint32_t n)
+{
+    tti_remote_node *node = &starter->remote->node[n];
+    node->must_end = 1;
+    node->killed_ns = now_ns();
+    say_kill(starter->remote, n);
+}
+
+static tt_status
+start(tti_runtime *rt, uint32_t n, const uint8_t *begin, size_t size, tt_error *err)
+{
+    tti_remote *remote = rt->job->starter->remote;
+    tti_remote_node *node = &remote->node[n];
+    uint32_t h = remote->host_of[n];
+    if (remote->host[h].is_here != 1)
+        return tt_error_set(err, TT_PEER, NULL, NULL, "host %s is not there", remote->host[h].name);
+    *node = (tti_remote_node){.asked = ++remote->starts, .asked_ns = now_ns(), .is_asked = 1};
+    const tti_start_call call = {.number = node->asked,
+                                 .node = n,
+                                 .epoch = remote->epoch,
+                                 .control = remote->control[rt->node_count]};
+    const tt_span spans[] = {{&call, sizeof call},
+                             {remote->address, (rt->node_count + 1) * sizeof *remote->address},
+                             {begin, size}};
+    send_to(remote, h, TT_FRAME_HOST_START, spans, 3);
+    return TT_OK;
+}
+
+static tt_status
+open_mesh(const tti_remote *remote,
+          uint32_t mesh,
+          const tt_net_address *address,
+          int listener,
+          tt_mesh **out,
+          tt_error *err)
+{
+    uint32_t ends = remote->node_count + 1;
+    uint8_t is_here[TT_PS_NODES_MAX + 1] = {0};
+    is_here[remote->node_count] = 1;
+    tt_net_options options = {.node_count = ends,
+                              .node = remote->node_count,
+                              .is_here = is_here,
+                              .address = address,
+                              .listener = dup(listener),
+                              .job = remote->job_id,
+                              .mesh = mesh,
+                              .key = remote->key,
+                              .is_open = remote->is_open,
+                              .timeout_ns = (uint64_t)(1e9 * remote->job->spec.failure_timeout)};
+    tt_status status = tt_mesh_open(ends, &options.rings, err);
+    if (status == TT_OK)
+        status = tt_net_mesh_open(&options, out, err);
+    else
+        (void)close(options.listener);
+    tt_net_key_forget(&options.key);
+    return status;
+}
+
+static tt_status
+open_meshes(tti_runtime *rt, tt_error *err)
+{
+    tti_remote *remote = rt->job->starter->remote;
+    remote->epoch++;
+    TT_TRY(open_mesh(remote, tti_mesh_of_parameters(remote->epoch), remote->address,
+                     remote->listener, &rt->mesh, err));
+    return open_mesh(remote, tti_mesh_of_control(remote->epoch), remote->control,
+                     remote->control_listener, &rt->membership.control, err);
+}
+
+static void
+close_meshes(tti_starter *starter)
+{
+    TT_UNUSED(starter); // the listeners are there for the next ones, too
+}
+
+static void
+say_farewell(tti_remote *remote)
+{
+    uint64_t begin = now_ns();
+    uint32_t left = 1;
+    char how[120];
+    for (uint32_t h = 0; h < remote->host_count; h++)
+        if (remote->host[h].is_here)
+            send_to(remote, h, TT_FRAME_HOST_STOP, NULL, 0);
+    for (uint32_t h = 0; h < remote->host_count; h++)
+        if (remote->host[h].input >= 0) // it ends by this, too
+            (void)shutdown(remote->host[h].input, SHUT_WR);
+    while (left > 0 && now_ns() - begin < FAREWELL_NS) {
+        left = 0;
+        for (uint32_t h = 0; h < remote->host_count; h++)
+            left += remote->host[h].shell != 0 &&
+                    !tti_remote_has_ended(&remote->host[h], how, sizeof how);
+        (void)tt_mesh_receive(remote->hosts, remote->host_count, 64, on_frame, remote);
+        tt_mesh_wait(remote->hosts, remote->host_count, 1000000);
+    }
+}
+
+static void
+close_remote(tti_starter *starter)
+{
+    tti_remote *remote = starter->remote;
+    if (remote == NULL)
+        return;
+    if (remote->hosts != NULL)
+        say_farewell(remote);
+    for (uint32_t h = 0; remote->host != NULL && h < remote->host_count; h++)
+        tti_remote_abandon(&remote->host[h]);
+    tt_mesh_close(remote->hosts);
+    if (remote->listener >= 0)
+        (void)close(remote->listener);
+    if (remote->control_listener >= 0)
+        (void)close(remote->control_listener);
+    tt_mem_free(remote->host);
+    tt_mem_free(remote->node);
+    tt_mem_free(remote->host_of);
+    tt_mem_free(remote->address);
+    tt_mem_free(remote->control);
+    tt_net_key_forget(&remote->key);
+    tt_mem_free(remote);
+    starter->remote = NULL;
+}
+
+// ---- opening -----------------------------------------------------------------------------------
+
+static tt_status
+open_tables(tti_remote *remote, tt_error *err)
+{
+    const tt_config_node *hosts = remote->job->spec.hosts;
+    uint32_t count = (uint32_t)tt_config_node_count(hosts), nodes = remote->job->node_count;
+    remote->node_count = nodes;
+    remote->host_count = TT_MIN(count, nodes);
+    remote->host = tt_mem_zalloc(remote->host_count, sizeof *remote->host);
+    remote->node = tt_mem_zalloc(nodes, sizeof *remote->node);
+    remote->host_of = tt_mem_zalloc(nodes, sizeof *remote->host_of);
+    remote->address = tt_mem_zalloc(nodes + 1, sizeof *remote->address);
+    remote->control = tt_mem_zalloc(nodes + 1, sizeof *remote->control);
+    if (remote->host == NULL || remote->node == NULL || remote->host_of == NULL ||
+        remote->address == NULL || remote->control == NULL)
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the hosts");
+    remote->is_open = remote->job->spec.encryption == TTI_ENCRYPTION_AUTO;
+    for (uint32_t h = 0; h < remote->host_count; h++) {
+        tti_remote_host *host = &remote->host[h];
+        host->input = -1;
+        host->name = tt_config_node_text(tt_config_node_at(hosts, h));
+        const char *at = strrchr(host->name, '@'); // user@host
+        // The remote shell may know names that nobody else does; then the host says where it is.
+        if (tt_net_resolve(at != NULL ? at + 1 : host->name, 0, &host->address, NULL) != TT_OK)
+            host->address = (tt_net_address){0};
+        remote->is_open &= host->address.family != 0 && tt_net_is_loopback(&host->address);
+    }
+    for (uint32_t n = 0; n < nodes; n++)
+        remote->host_of[n] = n % remote->host_count;
+    return TT_OK;
+}
+
+// The address by which this host reaches another.
+static tt_status
+own_address(const tti_remote *remote, tt_net_address *out, tt_error *err)
+{
+    if (remote->job->spec.address != NULL)
+        return tt_net_resolve(remote->job->spec.address, 0, out, err);
+    if (remote->host[0].address.family == 0)
+        return tt_error_set(err, TT_NOTFOUND, remote->host[0].name,
+                            "set cluster.address to the address by which the hosts reach this one",
+                            "only the remote shell knows where this host is");
+    return tt_net_route(&remote->host[0].address, out, err);
+}
+
+static tt_status
+listen_here(tti_remote *remote, int *hosts_listener, tt_error *err)
+{
+    tt_net_address address;
+    uint32_t master = remote->node_count;
+    TT_TRY(own_address(remote, &address, err));
+    remote->address[master] = remote->control[master] = remote->hosts_address = address;
+    TT_TRY(tt_net_listen(&remote->hosts_address, hosts_listener, err));
+    TT_TRY(tt_net_listen(&remote->address[master], &remote->listener, err));
+    return tt_net_listen(&remote->control[master], &remote->control_listener, err);
+}
+
+static tt_status
+open_hosts_mesh(tti_remote *remote, int listener, tt_error *err)
+{
+    uint32_t ends = remote->host_count + 1;
+    uint8_t is_here[TT_PS_NODES_MAX + 1] = {0};
+    tt_net_address *unknown = tt_mem_zalloc(ends, sizeof *unknown);
+    is_here[remote->host_count] = 1;
+    tt_net_options options = {.node_count = ends,
+                              .node = remote->host_count,
+                              .is_here = is_here,
+                              .address = unknown,
+                              .listener = listener,
+                              .job = remote->job_id,
+                              .mesh = TTI_MESH_OF_HOSTS,
+                              .key = remote->key,
+                              .is_open = remote->is_open,
+                              .timeout_ns = (uint64_t)(1e9 * remote->job->spec.failure_timeout)};
+    tt_status status = unknown != NULL
+                           ? tt_mesh_open(ends, &options.rings, err)
+                           : tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the hosts");
+    if (status == TT_OK)
+        status = tt_net_mesh_open(&options, &remote->hosts, err);
+    else
+        (void)close(listener);
+    tt_mem_free(unknown);
+    tt_net_key_forget(&options.key);
+    return status;
+}
+
+static tt_status
+check_arrival(const tti_remote *remote, uint32_t *missing, tt_error *err)
+{
+    *missing = 0;
+    for (uint32_t h = 0; h < remote->host_count; h++) {
+        const tti_remote_host *host = &remote->host[h];
+        if (host->is_here < 0)
+            return tt_error_set(err, TT_INVALID, host->name,
+                                "give all hosts the same files, under the same paths",
+                                "this host has other training data");
+        *missing += !host->is_here;
+    }
+    return TT_OK;
+}
+
+// All hosts have read the job and its data. One that ends before that will not come.
+static tt_status
+await_hosts(tti_remote *remote, tt_error *err)
+{
+    uint64_t begin = now_ns();
+    char how[120];
+    for (uint32_t missing = 1;;) {
+        (void)tt_mesh_receive(remote->hosts, remote->host_count, 64, on_frame, remote);
+        TT_TRY(check_arrival(remote, &missing, err));
+        if (missing == 0)
+            return TT_OK;
+        for (uint32_t h = 0; h < remote->host_count; h++)
+            if (tti_remote_has_ended(&remote->host[h], how, sizeof how))
+                return tt_error_set(
+                    err, TT_PEER, remote->host[h].name,
+                    "see what it says above; try the remote shell by hand, and cluster.program",
+                    "no node came up on this host: %s", how);
+        if (tti_interrupted)
+            return tt_error_set(err, TT_CANCELLED, NULL, NULL, "interrupted before it began");
+        if (now_ns() - begin > ARRIVAL_NS)
+            return tt_error_set(err, TT_PEER, NULL, "see that they can reach cluster.address",
+                                "%u of %u hosts have not called within %.0f s", missing,
+                                remote->host_count, 1e-9 * (double)ARRIVAL_NS);
+        tt_mesh_wait(remote->hosts, remote->host_count, 20000000);
+    }
+}
+
+static tt_status
+open_remote(tti_remote *remote, tt_error *err)
+{
+    int hosts_listener = -1;
+    TT_TRY(open_tables(remote, err));
+    tt_net_key_draw(&remote->key);
+    tt_net_key id;
+    tt_net_key_draw(&id);
+    memcpy(&remote->job_id, id.bytes, sizeof remote->job_id);
+    remote->data = tti_job_data_digest(remote->job);
+    TT_TRY(listen_here(remote, &hosts_listener, err));
+    TT_TRY(open_hosts_mesh(remote, hosts_listener, err));
+    for (uint32_t h = 0; h < remote->host_count; h++)
+        TT_TRY(tti_remote_launch(remote, h, err));
+    return await_hosts(remote, err);
+}
+
+tt_status
+tti_remote_open(tt_job *job, tti_starter *out, tt_error *err)
+{
+    static const tti_starter_verbs verbs = {.open_meshes = open_meshes,
+                                            .start = start,
+                                            .kill = kill_node,
+                                            .next = next,
+                                            .close_meshes = close_meshes,
+                                            .close = close_remote};
+    tti_remote *remote = tt_mem_zalloc(1, sizeof *remote);
+    if (remote == NULL)
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the hosts");
+    remote->job = job;
+    remote->listener = remote->control_listener = -1;
+    out->verbs = &verbs;
+    out->remote = remote;
+    return open_remote(remote, err);
+}

@@ -1,0 +1,99 @@
+// Nodes on hosts that a remote shell reaches (engine ssh, processes.h). On each host a process,
+// `trimtab node`, reads the job and its data and starts nodes' processes as the master asks
+// (remote_host.c); the master launches it (remote_launch.c) and speaks with it over a mesh of its
+// own, whose last end is the master's (remote.c).
+//
+// What is said is how things stand: a host says it again every beat, so that a lost message does no
+// harm. Starts are numbered.
+#ifndef TTI_REMOTE_H
+#define TTI_REMOTE_H
+
+#include "invitation.h"
+#include "processes.h"
+
+// Meshes of a job: of its hosts, and of parameters and of control of each runtime.
+enum { TTI_MESH_OF_HOSTS = 0 };
+static inline uint32_t
+tti_mesh_of_parameters(uint32_t epoch)
+{
+    return 2 * epoch + 2;
+}
+static inline uint32_t
+tti_mesh_of_control(uint32_t epoch)
+{
+    return 2 * epoch + 3;
+}
+
+#define TTI_HOST_BEAT_NS UINT64_C(250000000)
+
+// Host -> master (TT_FRAME_HOST_STATUS), then node_count of tti_host_node.
+typedef struct tti_host_status {
+    uint64_t data;          // digest of the training data
+    tt_net_address address; // where this host listens, of the mesh of hosts
+    uint64_t node_count;    // on this host
+} tti_host_status;
+
+typedef struct tti_host_node {
+    uint64_t start; // number of the last start of it that was heard
+    uint32_t node;
+    uint16_t port, control_port;
+    int32_t pid; // 0: has ended, or was never started
+    int32_t wait_status;
+} tti_host_node;
+
+// Master -> host (TT_FRAME_HOST_START), then the addresses of all ends of the mesh of parameters,
+// and what the process begins with (node_task.h). All but `number` is handed to the process.
+typedef struct tti_start_call {
+    uint64_t number;
+    uint32_t node, epoch;
+    tt_net_address control; // where the master listens
+} tti_start_call;
+
+// ---- the master's side -------------------------------------------------------------------------
+
+typedef struct tti_remote_host {
+    const char *name;
+    tt_net_address address; // family 0: not known before it calls
+    int shell;              // process of the remote shell; 0: not there
+    int input;              // its standard input: the host ends when that is closed. -1: none
+    int is_here;
+    uint32_t losses; // in a row
+    uint64_t next_ns, launched_ns;
+} tti_remote_host;
+
+typedef struct tti_remote_node {
+    uint64_t asked, asked_ns; // number of the last start, and when
+    int pid;                  // as the host says
+    int is_asked;             // for, and has not ended since
+    int has_begun, has_ended; // and the master has not been told
+    int wait_status;
+    int must_end;
+    uint64_t killed_ns;
+} tti_remote_node;
+
+typedef struct tti_remote {
+    const struct tt_job *job;
+    tt_net_key key;
+    uint64_t job_id, data;
+    uint32_t host_count, node_count, epoch;
+    tti_remote_host *host; // [host_count]
+    tti_remote_node *node; // [node_count]
+    uint32_t *host_of;     // [node_count]
+    // [node_count + 1] where ends of the meshes of parameters and of control listen
+    tt_net_address *address, *control;
+    tt_net_address hosts_address;
+    int listener, control_listener; // of the meshes of parameters and of control
+    int is_open;
+    tt_mesh *hosts;
+    uint64_t starts;
+} tti_remote;
+
+// Starts the remote shell of a host, and invites it. thread [any], also beside other threads.
+// errors TT_IO, TT_NOMEM
+TT_NODISCARD tt_status tti_remote_launch(tti_remote *remote, uint32_t host, tt_error *err);
+// Whether its shell has ended; says how.
+int tti_remote_has_ended(tti_remote_host *host, char *how, size_t size);
+// Ends it, at once.
+void tti_remote_abandon(tti_remote_host *host);
+
+#endif
