@@ -97,7 +97,7 @@ const tti_command tti_commands[] = {
      "runs the job, and starts nodes as it asks. Ends with the job, and when standard input is\n"
      "closed.\n"
      "\n"
-     "example: trimtab node --help\n",
+     "example: trimtab node </dev/null\n",
      tti_cli_node},
     {"schema", "print the JSON Schema of job files, for editors",
      "usage: trimtab schema\n"

@@ -41,8 +41,19 @@ add_engine(const char *const *overrides, const char **all)
         all[count] = overrides[count];
     }
     (void)snprintf(engine, sizeof engine, "cluster.engine=%s", wanted != NULL ? wanted : "");
-    if (wanted != NULL && !in_place)
-        all[count++] = engine;
+    if (wanted == NULL || in_place)
+        return count;
+    all[count++] = engine;
+    if (strcmp(wanted, "ssh") == 0) { // two hosts, both of them this one
+        static char program[600];
+        assert_non_null(getenv("TT_PROGRAM"));
+        (void)snprintf(program, sizeof program, "cluster.program=%s", getenv("TT_PROGRAM"));
+        assert_true(count + 4 < OVERRIDES_MAX);
+        all[count++] = program;
+        all[count++] = "cluster.hosts=[127.0.0.1, localhost]";
+        all[count++] = "cluster.remote_shell=" TT_SOURCE_DIR "/tests/hosts/this_host.sh";
+        all[count++] = "cluster.encryption=on";
+    }
     return count;
 }
 
