@@ -126,8 +126,8 @@ fill_result(tti_training *tr, tt_job_result *result)
     result->examples_per_second = (double)result->examples / fmax(tr->train_seconds, 1e-9);
     result->generations = tr->rt->newest->view->generation;
     result->setting_changes = tr->setting_changes;
-    result->deaths = tr->deaths + tr->rt->membership.deaths;
-    result->returns = tr->returns + tr->rt->membership.returns;
+    result->deaths = tr->tally.deaths;
+    result->returns = tr->tally.returns;
     result->reconfigure_seconds = tr->reconfigure_s;
     result->setting = tr->setting;
     result->final_setting_id = tr->setting_id;

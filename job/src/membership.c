@@ -191,7 +191,7 @@ hand_out(tti_runtime *rt, const uint8_t *is_dead, const tt_ps_view *before)
     for (uint32_t n = 0; n < rt->node_count; n++) {
         if (!is_dead[n])
             continue;
-        rt->membership.deaths++;
+        rt->membership.tally->deaths++;
         say_death(rt, n, before);
         tti_command_bury(rt, n, rt->newest->view->generation);
     }
@@ -212,7 +212,7 @@ desert(tti_runtime *rt, const uint8_t *is_dead)
     m->must_fail |= !rt->engine->goes_back;
     for (uint32_t n = 0; rt->engine->goes_back && n < rt->node_count; n++)
         if (is_dead[n]) {
-            m->deaths++;
+            m->tally->deaths++;
             say_death(rt, n, rt->newest->view);
         }
     tt_store_release(&rt->board.discard, 1); // acquired in in_vain
@@ -275,7 +275,7 @@ static void
 say_returns(tti_runtime *rt, const tt_ps_view *view, const uint8_t *is_back)
 {
     for (uint32_t n = 0; n < rt->node_count; n++) {
-        rt->membership.returns += is_back[n];
+        rt->membership.tally->returns += is_back[n];
         if (is_back[n])
             say(rt, "node %u is back, as a %s", n, view->is_worker[n] ? "worker" : "server");
     }

@@ -13,6 +13,11 @@
 #include "processes.h"
 #include "simulated.h"
 
+// How often nodes died and came back.
+typedef struct tti_tally {
+    uint32_t deaths, returns;
+} tti_tally;
+
 // Nodes that die and come back (membership.c); the master's. Only where they can.
 typedef struct tti_membership {
     tt_mesh *control; // heartbeats; its last end is the master's
@@ -21,8 +26,8 @@ typedef struct tti_membership {
     // Nothing but going back to the last checkpoint keeps all parameters of one moment (BSP); or
     // there are not enough nodes left. [nodes and master, in turns]
     int must_go_back, must_fail;
-    int too_few; // why
-    uint32_t deaths, returns;
+    int too_few;      // why
+    tti_tally *tally; // where they are counted
     // The last checkpoint, while partitions are being restored from it.
     tti_checkpoint file;
     tt_ps_state *state;

@@ -111,7 +111,7 @@ typedef struct tti_training {
 
     uint32_t windows;
     double next_commit_s;
-    uint32_t deaths, returns; // of nodes, in runtimes that were closed
+    tti_tally tally;
     uint32_t setting_changes;
     double next_line_s;
     int line_shown;
@@ -178,8 +178,6 @@ TT_NODISCARD tt_status tti_training_open_and_start(tti_training *tr,
 // training_members.c
 // Of the runtime just opened: where the last checkpoint is, and who is told what happens.
 void tti_training_join_members(tti_training *tr);
-// Of one that is about to be closed: what is to be remembered.
-void tti_training_leave_members(tti_training *tr);
 // Deaths and returns. errors TT_PEER too few nodes are left; those of going back
 TT_NODISCARD tt_status tti_training_follow_members(tti_training *tr, tt_error *err);
 // training_switch.c

@@ -28,13 +28,7 @@ tti_training_join_members(tti_training *tr)
     m->find_checkpoint = find_checkpoint;
     m->on_event = on_event;
     m->self = tr;
-}
-
-void
-tti_training_leave_members(tti_training *tr)
-{
-    tr->deaths += tr->rt->membership.deaths;
-    tr->returns += tr->rt->membership.returns;
+    m->tally = &tr->tally;
 }
 
 static void
@@ -61,7 +55,6 @@ go_back(tti_training *tr, tt_error *err)
     int too_few = tr->rt->membership.too_few;
     tti_training_drain(tr);
     tti_runtime_traffic(tr->rt, &tr->traffic);
-    tti_training_leave_members(tr);
     uint64_t start_ns = tr->rt->start_ns;
     tti_runtime_abandon(tr->rt);
     tr->rt = NULL;

@@ -49,7 +49,6 @@ replace_runtime(tti_training *tr,
     uint64_t start_ns = tr->rt->start_ns;
     uint32_t generation = tr->rt->newest->view->generation;
     tti_runtime_traffic(tr->rt, &tr->traffic);
-    tti_training_leave_members(tr);
     tti_runtime_abandon(tr->rt);
     tr->rt = NULL;
     tti_checkpoint file;
