@@ -67,12 +67,16 @@ open_meshes(tti_runtime *rt, tt_error *err)
     return rt->job->starter->verbs->open_meshes(rt, err);
 }
 
-// They have ended so often that they are not begun any more.
+// They have ended so often that they are not begun any more, or nobody can start them now.
 static void
 list_gone(const tti_runtime *rt, uint8_t *is_gone)
 {
+    tti_starter *starter = rt->job->starter;
+    if (starter->verbs->settle != NULL)
+        starter->verbs->settle(starter);
     for (uint32_t n = 0; n < rt->node_count; n++)
-        is_gone[n] = rt->job->starter->deaths[n] > (uint32_t)rt->job->spec.restarts;
+        is_gone[n] = starter->deaths[n] > (uint32_t)rt->job->spec.restarts ||
+                     (starter->verbs->can_start != NULL && !starter->verbs->can_start(starter, n));
 }
 
 // ---- starting ----------------------------------------------------------------------------------
@@ -179,8 +183,10 @@ begin_anew(tti_runtime *rt, uint32_t n)
 {
     tti_node_process *node = &rt->started->node[n];
     tt_error err;
+    const tti_starter *starter = rt->job->starter;
     if (rt->started->is_lost || tt_clock_now(&rt->clock) < node->next_ns ||
-        rt->job->starter->deaths[n] > (uint32_t)rt->job->spec.restarts)
+        starter->deaths[n] > (uint32_t)rt->job->spec.restarts ||
+        (starter->verbs->can_start != NULL && !starter->verbs->can_start(starter, n)))
         return;
     node->has_ended = 0;
     if (start_process(rt, n, 0, &err) != TT_OK)

@@ -32,6 +32,11 @@ typedef struct tti_processes {
 typedef struct tti_starter_verbs {
     // rt->mesh and rt->membership.control, and what processes need to reach them.
     tt_status (*open_meshes)(struct tti_runtime *rt, tt_error *err);
+    // Before nodes are begun: waits, for a while, for places that will be there soon. NULL:
+    // nothing.
+    void (*settle)(struct tti_starter *starter);
+    // Whether node n's process can be started now; NULL: always.
+    int (*can_start)(const struct tti_starter *starter, uint32_t n);
     // Node n's process, which begins with these bytes (node_task.h). errors TT_PEER, TT_NOMEM
     tt_status (*start)(
         struct tti_runtime *rt, uint32_t n, const uint8_t *begin, size_t size, tt_error *err);

@@ -68,6 +68,7 @@ hear_host(tti_remote *remote, uint32_t h, const uint8_t *payload, size_t size)
         return;
     tt_net_mesh_set_address(remote->hosts, h, &status.address);
     remote->host[h].address = status.address;
+    remote->host[h].heard_ns = now_ns();
     remote->host[h].is_here = status.data == remote->data ? 1 : -1;
     for (uint64_t i = 0; i < status.node_count; i++) {
         memcpy(&node, payload + sizeof status + i * sizeof node, sizeof node);
@@ -181,13 +182,28 @@ kill_node(tti_starter *starter, uint32_t n)
     say_kill(starter->remote, n);
 }
 
+// One that is silent may be cut off: what is sent there may come much later, or never.
+static int
+is_there(const tti_remote *remote, uint32_t h)
+{
+    uint64_t silent_ns = now_ns() - remote->host[h].heard_ns;
+    return remote->host[h].is_here == 1 &&
+           1e-9 * (double)silent_ns < 0.5 * remote->job->spec.failure_timeout;
+}
+
+static int
+can_start(const tti_starter *starter, uint32_t n)
+{
+    return is_there(starter->remote, starter->remote->host_of[n]);
+}
+
 static tt_status
 start(tti_runtime *rt, uint32_t n, const uint8_t *begin, size_t size, tt_error *err)
 {
     tti_remote *remote = rt->job->starter->remote;
     tti_remote_node *node = &remote->node[n];
     uint32_t h = remote->host_of[n];
-    if (remote->host[h].is_here != 1)
+    if (!is_there(remote, h))
         return tt_error_set(err, TT_PEER, NULL, NULL, "host %s is not there", remote->host[h].name);
     *node = (tti_remote_node){.asked = ++remote->starts, .asked_ns = now_ns(), .is_asked = 1};
     const tti_start_call call = {.number = node->asked,
@@ -229,6 +245,29 @@ open_mesh(const tti_remote *remote,
         (void)close(options.listener);
     tt_net_key_forget(&options.key);
     return status;
+}
+
+// A host that is being launched anew is worth a moment's wait, and too few hosts are worth a longer
+// one.
+static void
+settle(tti_starter *starter)
+{
+    tti_remote *remote = starter->remote;
+    uint64_t begin = now_ns();
+    double timeout_s = remote->job->spec.failure_timeout;
+    for (double waited_s = 0; waited_s < 10 * timeout_s && !tti_interrupted;
+         waited_s = 1e-9 * (double)(now_ns() - begin)) {
+        uint32_t nodes = 0, launching = 0;
+        look_after_hosts(remote);
+        for (uint32_t n = 0; n < remote->node_count; n++)
+            nodes += (uint32_t)is_there(remote, remote->host_of[n]);
+        for (uint32_t h = 0; h < remote->host_count; h++)
+            launching += remote->host[h].is_here == 0 &&
+                         remote->host[h].losses <= (uint32_t)remote->job->spec.restarts;
+        if (nodes >= 2 && (launching == 0 || waited_s > timeout_s))
+            return;
+        tt_mesh_wait(remote->hosts, remote->host_count, 5000000);
+    }
 }
 
 static tt_status
@@ -445,6 +484,8 @@ tt_status
 tti_remote_open(tt_job *job, tti_starter *out, tt_error *err)
 {
     static const tti_starter_verbs verbs = {.open_meshes = open_meshes,
+                                            .settle = settle,
+                                            .can_start = can_start,
                                             .start = start,
                                             .kill = kill_node,
                                             .next = next,

@@ -58,7 +58,7 @@ typedef struct tti_remote_host {
     int input;              // its standard input: the host ends when that is closed. -1: none
     int is_here;
     uint32_t losses; // in a row
-    uint64_t next_ns, launched_ns;
+    uint64_t next_ns, launched_ns, heard_ns;
 } tti_remote_host;
 
 typedef struct tti_remote_node {

@@ -1,9 +1,14 @@
 #!/usr/bin/env python3
 """Goal: whatever happens to the processes of a job, it ends with the right model, soon, and leaves nothing behind. Method: jobs
-on engine local with kill -9, SIGSTOP and SIGCONT of random nodes and kill -9 of the program at random moments, while they train and
-while parameters move; under bsp the model must equal that of an undisturbed run byte for byte, under asp and ssp the loss be near.
+with kill -9, SIGSTOP and SIGCONT of random nodes and kill -9 of the program at random moments, while they train and while parameters
+move; under bsp the model must equal that of an undisturbed run byte for byte, under asp and ssp the loss be near.
 
-    chaos.py TRIMTAB [--rounds 100] [--seed 1] [--longest-stop 10]
+    chaos.py TRIMTAB [--rounds 100] [--seed 1] [--longest-stop 10] [--engine local]
+
+    --engine local   processes of this host
+    --engine ssh     as if of two hosts, over TCP: the processes that start nodes there are killed, too
+    --engine hosts   of three emulated hosts (root; $TRIMTAB_EMULATED_HOSTS is the directory of hosts_up.sh), of which cables are cut
+                     for a while, too
 
 One round is one job, drawn from its seed: `chaos.py TRIMTAB --seed N --rounds 1` repeats it, as far as processes can be repeated.
 """
@@ -25,7 +30,6 @@ JOB = """
 data: {format: clicklog, rows: 12000, columns: 4000, fields: 11}
 model: {kind: logistic_regression, l2: 1e-3, bias: on}
 checkpoint: {every: 60ms, keep: 2}
-cluster: {engine: local}
 """
 CONSISTENCIES = ("asp", "ssp", "bsp")
 OPTIMIZERS = ("sgd", "adagrad", "adam")
@@ -35,6 +39,56 @@ SECONDS = 4.0          # of a job that nothing happens to, about
 NEAR = 0.01            # share of the loss
 FAILURE_TIMEOUT_S = 3.0
 PROGRAM_PART = 0.2     # of the rounds kill the program, too
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Local:
+    """Where nodes live, as the job says it, and what can go wrong there besides."""
+
+    keys = {"cluster.engine": "local"}
+    faults = ("kill", "kill", "stop")
+
+    def close(self):
+        pass
+
+
+class TwoHosts(Local):
+    keys = {"cluster.engine": "ssh", "cluster.hosts": "[127.0.0.1, localhost]", "cluster.encryption": "on",
+            "cluster.remote_shell": os.path.join(HERE, "..", "hosts", "this_host.sh")}
+    faults = ("kill", "kill", "stop", "host")
+
+
+class EmulatedHosts(Local):
+    """Of network namespaces with a cable each; see the scripts' own description."""
+
+    faults = ("kill", "kill", "stop", "host", "cut")
+    count = 3
+
+    def __init__(self):
+        self.scripts = os.environ.get("TRIMTAB_EMULATED_HOSTS", "")
+        if os.geteuid() != 0 or not os.path.exists(os.path.join(self.scripts, "hosts_up.sh")):
+            print("SKIP: emulated hosts need root and TRIMTAB_EMULATED_HOSTS")
+            sys.exit(77)
+        self.id = os.environ.setdefault("HOSTS_ID", "7")
+        self.shell(f"{self.scripts}/hosts_up.sh {self.count} >/dev/null")
+        network = f"10.{200 + int(self.id)}.0"
+        self.keys = {"cluster.engine": "ssh", "cluster.hosts": "[" + ", ".join(f"h{k}" for k in range(self.count)) + "]",
+                     "cluster.remote_shell": f"{self.scripts}/host_rsh", "cluster.address": f"{network}.1"}
+
+    def shell(self, command):
+        subprocess.run(["bash", "-c", command], check=True)
+
+    def cut(self, host):
+        self.shell(f". /tmp/hosts-{self.id}/hosts.sh; host_cut h{host}")
+
+    def heal(self, host):
+        self.shell(f". /tmp/hosts-{self.id}/hosts.sh; host_heal h{host}")
+
+    def close(self):
+        self.shell(f"{self.scripts}/hosts_down.sh >/dev/null")
+
+
+ENGINES = {"local": Local, "ssh": TwoHosts, "hosts": EmulatedHosts}
 
 
 class Failed(Exception):
@@ -112,8 +166,9 @@ class Round:
         self.nodes = rng.randint(3, 6)
         self.directory = tempfile.mkdtemp(prefix="trimtab-chaos-")
         self.mark = f"chaos-{os.getpid()}-{seed}"
-        self.times = {"kill": [], "stop": []}
+        self.times = {"kill": [], "stop": [], "host": [], "cut": []}
         self.faults = 0
+        self.place = options.place
         with open(os.path.join(self.directory, "job.yaml"), "w", encoding="ascii") as file:
             file.write(JOB)
 
@@ -121,7 +176,7 @@ class Round:
         keys = {"seed": self.seed, "consistency": self.consistency, "optimizer.kind": self.optimizer,
                 "optimizer.learning_rate": RATE[self.optimizer], "optimizer.batch_size": BATCH[self.consistency],
                 "cluster.nodes": self.nodes, "stop.max_epochs": epochs, "model.table": self.rng.choice(["sparse", "dense"]),
-                "cluster.failure_timeout": f"{FAILURE_TIMEOUT_S}s"}
+                "cluster.failure_timeout": f"{FAILURE_TIMEOUT_S}s", **self.place.keys}
         moves = self.rng.choice(["script", "tuner", "none"]) if self.consistency != "bsp" else self.rng.choice(["script", "none"])
         if moves != "tuner":
             keys["tuner.enabled"] = "off"
@@ -160,21 +215,44 @@ class Round:
 
     # ---- faults ----------------------------------------------------------------------------------------------------
 
+    def note(self, what, nodes):
+        self.faults += 1
+        self.struck.append((time.monotonic(), what, nodes))
+
+    def cut_cable(self, seconds):
+        host = self.rng.randrange(self.place.count)
+        self.note("cut", [n for n in range(self.nodes) if n % self.place.count == host])
+        self.place.cut(host)
+        time.sleep(seconds)
+        self.place.heal(host)
+
+    def strike_host(self, job):
+        """Kills a process that starts nodes for the master, and so all of them."""
+        hosts = [pid for pid, name in processes_of(job.mark).items() if name == "trimtab-node"]
+        if hosts:
+            os.kill(self.rng.choice(sorted(hosts)), signal.SIGKILL)
+            self.note("host", [])
+
     def strike(self, job):
-        """Stops or kills a random node; when it was done and to whom. None: there is none."""
+        """Does something to a random node or host, if there is one."""
+        what = self.rng.choice(self.place.faults)
+        seconds = self.rng.uniform(1, self.options.longest_stop)
         nodes = job.nodes()
         if not nodes:
             return
-        pid = self.rng.choice(sorted(nodes))
-        is_stop = self.rng.random() < 0.3
-        seconds = self.rng.uniform(1, self.options.longest_stop)
+        if what == "cut":
+            self.cut_cable(seconds)
+            return
         try:
-            os.kill(pid, signal.SIGSTOP if is_stop else signal.SIGKILL)
+            if what == "host":
+                self.strike_host(job)
+                return
+            pid = self.rng.choice(sorted(nodes))
+            os.kill(pid, signal.SIGSTOP if what == "stop" else signal.SIGKILL)
         except ProcessLookupError:
             return
-        self.faults += 1
-        self.struck.append((time.monotonic(), "stop" if is_stop else "kill", nodes[pid]))
-        if is_stop:
+        self.note(what, [nodes[pid]])
+        if what == "stop":
             time.sleep(seconds)
             try:
                 os.kill(pid, signal.SIGCONT)
@@ -190,20 +268,23 @@ class Round:
             self.strike(job)
 
     def check_service(self, job):
-        """Between a fault and the next one, how long until the node, or the job without it, was at work again."""
-        for i, (when, what, node) in enumerate(self.struck):
+        """Between a fault and the next one, how long until the node, or the job without it, was at work again. Nodes behind a
+        cable that is cut come back when it is mended: the others are at work when they have heard of the death."""
+        for i, (when, what, nodes) in enumerate(self.struck):
             until = self.struck[i + 1][0] if i + 1 < len(self.struck) else float("inf")
-            back = [t for t, line in job.lines if when < t < until and
-                    (f"node {node} is back" in line or "all nodes go back" in line)]
-            dead = any(when < t < until and f"node {node} (" in line for t, line in job.lines)
-            if not back or not dead:
+            lines = [(t, line) for t, line in job.lines if when < t < until]
+            which = r"\d+" if what == "host" else "(" + "|".join(map(str, nodes)) + ")"
+            dead = [t for t, line in lines if re.search(rf"node {which} \(", line)]
+            back = [t for t, line in lines if re.search(rf"node {which} is back|all nodes go back", line)]
+            seen = dead if what == "cut" else back
+            if not dead or not seen:
                 continue  # the job ended first, or it was not away for long enough
-            took = back[0] - when
+            took = seen[0] - when
             self.times[what].append(took)
-            limit = 1 if what == "kill" else FAILURE_TIMEOUT_S + 1
+            limit = 1 if what in ("kill", "host") else FAILURE_TIMEOUT_S + 1
             if took > limit * self.options.slack:
-                struck = ", ".join(f"{at - job.begun:.3f} s {how} node {whom}" for at, how, whom in self.struck)
-                raise Failed(f"node {node} was back {took:.2f} s after a {what}; {limit} s are allowed; {struck}\n{job.text()}")
+                struck = ", ".join(f"{at - job.begun:.3f} s {how} nodes {whom}" for at, how, whom in self.struck)
+                raise Failed(f"back {took:.2f} s after a {what}; {limit} s are allowed; {struck}\n{job.text()}")
 
     # ---- the whole of it -------------------------------------------------------------------------------------------
 
@@ -259,11 +340,13 @@ def main():
     parser.add_argument("--rounds", type=int, default=int(os.environ.get("CHAOS_ROUNDS", "100")))
     parser.add_argument("--seed", type=int, default=int(os.environ.get("CHAOS_SEED", "1")))
     parser.add_argument("--longest-stop", type=float, default=float(os.environ.get("CHAOS_LONGEST_STOP", "10")))
+    parser.add_argument("--engine", choices=sorted(ENGINES), default=os.environ.get("CHAOS_ENGINE", "local"))
     parser.add_argument("--slack", type=float, default=float(os.environ.get("CHAOS_SLACK", "1")),
                         help="times the allowed time until a node is back")
     options = parser.parse_args()
     options.trimtab = os.path.abspath(options.trimtab)
-    times, faults, failed = {"kill": [], "stop": []}, 0, 0
+    options.place = ENGINES[options.engine]()
+    times, faults, failed = {"kill": [], "stop": [], "host": [], "cut": []}, 0, 0
     for seed in range(options.seed, options.seed + options.rounds):
         one = Round(options, seed)
         what = f"seed {seed}: {one.consistency} {one.optimizer} {one.nodes} nodes"
@@ -271,14 +354,15 @@ def main():
             print(f"{what}: {one.run()}", flush=True)
         except Failed as failure:
             failed += 1
-            print(f"FAILED {what}: {failure}\n  again: chaos.py {options.trimtab} --seed {seed} --rounds 1", flush=True)
+            print(f"FAILED {what}: {failure}\n  again: chaos.py {options.trimtab} --seed {seed} --rounds 1 --engine {options.engine}", flush=True)
         finally:
             shutil.rmtree(one.directory, ignore_errors=True)
         faults += one.faults
         for kind, seconds in one.times.items():
             times[kind] += seconds
     print(f"{options.rounds} rounds, {faults} faults, {failed} failed; back in service after {describe('kill -9', times['kill'])}; "
-          f"{describe('silence', times['stop'])}")
+          f"{describe('silence', times['stop'])}; {describe('a host', times['host'])}; {describe('a cut cable', times['cut'])}")
+    options.place.close()
     return 1 if failed else 0
 
 
