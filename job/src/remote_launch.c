@@ -101,8 +101,11 @@ invite(const tti_remote *remote, uint32_t h, char *text, tt_error *err)
     const int room = (int)bytes.count + 4096;
     int socket = remote->host[h].input;
     (void)setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+    // Of a shell that has ended already it is found out what its code was.
     if (status == TT_OK &&
-        send(socket, bytes.bytes, bytes.count, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)bytes.count)
+        send(socket, bytes.bytes, bytes.count, MSG_NOSIGNAL | MSG_DONTWAIT) !=
+            (ssize_t)bytes.count &&
+        errno != EPIPE && errno != ECONNRESET)
         status = TT_IO;
     if (bytes.bytes != NULL)
         explicit_bzero(bytes.bytes, bytes.count);
