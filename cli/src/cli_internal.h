@@ -26,6 +26,7 @@ int tti_cli_repository(int argc, char **argv);
 int tti_cli_data(int argc, char **argv);
 int tti_cli_init(int argc, char **argv);
 int tti_cli_bench(int argc, char **argv);
+int tti_cli_doctor(int argc, char **argv);
 int tti_cli_node(int argc, char **argv);
 
 // Prints "trimtab: what; advice" and returns 2.

@@ -1,4 +1,5 @@
 // trimtab run, plan, schema and node.
+#include "cli_job.h"
 #include "cli_internal.h"
 #include "tt/job.h"
 #include <math.h>
@@ -8,19 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LIST_MAX = 256 };
-
-typedef struct job_arguments {
-    const char *files[LIST_MAX], *overrides[LIST_MAX];
-    tt_job_source source;
-    const char *runs_dir, *resume, *seeds;
-    char resume_dir[512], resume_file[560];
-    int json, quiet, verbose, simulate;
-} job_arguments;
-
 // RUN is a directory, or a name below the runs. Without a job file the run's own is taken.
 static void
-find_resumed(job_arguments *out)
+find_resumed(tti_job_arguments *out)
 {
     struct stat info;
     size_t length = strlen(out->resume);
@@ -36,24 +27,27 @@ find_resumed(job_arguments *out)
         out->files[out->source.file_count++] = out->resume_file;
 }
 
-static int
-parse(const char *command, int argc, char **argv, job_arguments *out)
+int
+tti_job_parse(const char *command, int argc, char **argv, tti_job_arguments *out)
 {
-    int runs = strcmp(command, "run") == 0, plans = !runs; // what only a run has
+    // What only one of them has.
+    int runs = strcmp(command, "run") == 0, plans = strcmp(command, "plan") == 0;
+    int examines = strcmp(command, "doctor") == 0;
     memset(out, 0, sizeof *out);
     for (int i = 0; i < argc; i++) {
         const char *word = argv[i];
         int wants_value = strcmp(word, "--set") == 0 || (plans && strcmp(word, "--seeds") == 0) ||
-                          (runs && (strcmp(word, "--runs") == 0 || strcmp(word, "--resume") == 0));
+                          ((runs || examines) && strcmp(word, "--runs") == 0) ||
+                          (runs && strcmp(word, "--resume") == 0);
         if (wants_value && i + 1 == argc)
             return tti_cli_bad_usage(command, "%s needs a value", word);
-        if (out->source.override_count == LIST_MAX || out->source.file_count == LIST_MAX)
-            return tti_cli_bad_usage(command, "more than %d files or overrides", LIST_MAX);
+        if (out->source.override_count == TTI_LIST_MAX || out->source.file_count == TTI_LIST_MAX)
+            return tti_cli_bad_usage(command, "more than %d files or overrides", TTI_LIST_MAX);
         if (strcmp(word, "--set") == 0)
             out->overrides[out->source.override_count++] = argv[++i];
         else if (strncmp(word, "--set=", 6) == 0)
             out->overrides[out->source.override_count++] = word + 6;
-        else if (runs && strcmp(word, "--runs") == 0)
+        else if ((runs || examines) && strcmp(word, "--runs") == 0)
             out->runs_dir = argv[++i];
         else if (runs && strcmp(word, "--resume") == 0)
             out->resume = argv[++i];
@@ -61,7 +55,7 @@ parse(const char *command, int argc, char **argv, job_arguments *out)
             out->seeds = argv[++i];
         else if (plans && strcmp(word, "--simulate") == 0)
             out->simulate = 1;
-        else if (strcmp(word, "--cold") == 0)
+        else if (!examines && strcmp(word, "--cold") == 0)
             out->source.cold = 1;
         else if (strcmp(word, "--json") == 0)
             out->json = 1;
@@ -85,8 +79,8 @@ parse(const char *command, int argc, char **argv, job_arguments *out)
     return 0;
 }
 
-static int
-open_job(const job_arguments *arguments, tt_job **job)
+int
+tti_job_open(const tti_job_arguments *arguments, tt_job **job)
 {
     tt_error err = {0};
     tt_status status = tt_job_open(&arguments->source, stderr, job, &err);
@@ -116,7 +110,7 @@ catch_interrupts(void)
 }
 
 static int
-count_seeds(const job_arguments *arguments, uint32_t *out)
+count_seeds(const tti_job_arguments *arguments, uint32_t *out)
 {
     char *end = NULL;
     *out = 1;
@@ -133,7 +127,7 @@ count_seeds(const job_arguments *arguments, uint32_t *out)
 }
 
 static int
-simulate(const job_arguments *arguments, uint32_t seeds)
+simulate(const tti_job_arguments *arguments, uint32_t seeds)
 {
     const tt_job_forecast_options options = {
         .seeds = seeds, .json = arguments->json, .progress = isatty(STDERR_FILENO)};
@@ -160,17 +154,17 @@ simulate(const job_arguments *arguments, uint32_t seeds)
 int
 tti_cli_plan(int argc, char **argv)
 {
-    static job_arguments arguments;
+    static tti_job_arguments arguments;
     tt_job *job;
     uint32_t seeds;
-    int code = parse("plan", argc, argv, &arguments);
+    int code = tti_job_parse("plan", argc, argv, &arguments);
     if (code == 0)
         code = count_seeds(&arguments, &seeds);
     if (code != 0)
         return code;
     if (arguments.simulate)
         return simulate(&arguments, seeds);
-    code = open_job(&arguments, &job);
+    code = tti_job_open(&arguments, &job);
     if (code != 0)
         return code;
     (void)(arguments.json ? tt_job_plan_json(job, stdout) : tt_job_plan_text(job, stdout));
@@ -273,17 +267,17 @@ print_result(const tt_job_result *result)
 int
 tti_cli_run(int argc, char **argv)
 {
-    static job_arguments arguments;
+    static tti_job_arguments arguments;
     static tt_job_result result;
     tt_error err = {0};
     tt_job *job;
-    int code = parse("run", argc, argv, &arguments);
+    int code = tti_job_parse("run", argc, argv, &arguments);
     if (code != 0)
         return code;
     tt_log_set_level(arguments.quiet     ? TT_LOG_ERROR
                      : arguments.verbose ? TT_LOG_DEBUG
                                          : TT_LOG_INFO);
-    code = open_job(&arguments, &job);
+    code = tti_job_open(&arguments, &job);
     if (code != 0)
         return code;
     catch_interrupts();

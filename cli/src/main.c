@@ -53,6 +53,22 @@ const tti_command tti_commands[] = {
      "\n"
      "example: trimtab plan configs/a9a-logr.yaml\n",
      tti_cli_plan},
+    {"doctor", "look whether a job can run, here and on its hosts",
+     "usage: trimtab doctor JOB.yaml [MORE.yaml ...] [--set a.b=c ...] [--runs DIR] [--json]\n"
+     "\n"
+     "Reads the job and its data and looks at what it needs: memory, processors, limits, a place\n"
+     "for its runs; with cluster.engine: ssh it starts trimtab node on each host as a run would,\n"
+     "and says of each whether it has the program, the data, memory and a way back, and how far\n"
+     "its clock is off. Nothing is trained.\n"
+     "\n"
+     "  --set a.b=c    override one key\n"
+     "  --runs DIR     where the run directory would be made\n"
+     "  --json         the checks as one JSON object\n"
+     "\n"
+     "Exit code 0: it can run; 1: something is missing; 2: the job file or its data is wrong.\n"
+     "\n"
+     "example: trimtab doctor configs/a9a-logr.yaml\n",
+     tti_cli_doctor},
     {"init", "look at data and write a job file for it",
      "usage: trimtab init FILE... [-o JOB.yaml] [--label COLUMN] [--labels FILE] [--test FILE]\n"
      "                    [--test-labels FILE] [--force]\n"

@@ -1,5 +1,6 @@
 // Engine ssh, the master's side: see remote.h.
 #include "remote.h"
+#include "machine.h"
 #include "runtime.h"
 #include "training.h"
 #include <errno.h>
@@ -69,6 +70,8 @@ hear_host(tti_remote *remote, uint32_t h, const uint8_t *payload, size_t size)
     tt_net_mesh_set_address(remote->hosts, h, &status.address);
     remote->host[h].address = status.address;
     remote->host[h].heard_ns = now_ns();
+    remote->host[h].said = status;
+    remote->host[h].ahead_ns = status.wall_ns - tti_wall_ns();
     remote->host[h].is_here = status.data == remote->data ? 1 : -1;
     for (uint64_t i = 0; i < status.node_count; i++) {
         memcpy(&node, payload + sizeof status + i * sizeof node, sizeof node);
@@ -309,10 +312,9 @@ say_farewell(tti_remote *remote)
     }
 }
 
-static void
-close_remote(tti_starter *starter)
+void
+tti_remote_close(tti_remote *remote)
 {
-    tti_remote *remote = starter->remote;
     if (remote == NULL)
         return;
     if (remote->hosts != NULL)
@@ -331,6 +333,12 @@ close_remote(tti_starter *starter)
     tt_mem_free(remote->control);
     tt_net_key_forget(&remote->key);
     tt_mem_free(remote);
+}
+
+static void
+close_remote(tti_starter *starter)
+{
+    tti_remote_close(starter->remote);
     starter->remote = NULL;
 }
 
@@ -443,7 +451,7 @@ await_hosts(tti_remote *remote, tt_error *err)
     uint64_t begin = now_ns();
     char how[120];
     for (uint32_t missing = 1;;) {
-        (void)tt_mesh_receive(remote->hosts, remote->host_count, 64, on_frame, remote);
+        tti_remote_listen(remote);
         TT_TRY(check_arrival(remote, &missing, err));
         if (missing == 0)
             return TT_OK;
@@ -459,44 +467,61 @@ await_hosts(tti_remote *remote, tt_error *err)
             return tt_error_set(err, TT_PEER, NULL, "see that they can reach cluster.address",
                                 "%u of %u hosts have not called within %.0f s", missing,
                                 remote->host_count, 1e-9 * (double)ARRIVAL_NS);
-        tt_mesh_wait(remote->hosts, remote->host_count, 20000000);
     }
 }
 
 static tt_status
-open_remote(tti_remote *remote, tt_error *err)
+prepare(tti_remote *remote, tt_error *err)
 {
     int hosts_listener = -1;
+    tt_net_key id;
     TT_TRY(open_tables(remote, err));
     tt_net_key_draw(&remote->key);
-    tt_net_key id;
     tt_net_key_draw(&id);
     memcpy(&remote->job_id, id.bytes, sizeof remote->job_id);
     remote->data = tti_job_data_digest(remote->job);
     TT_TRY(listen_here(remote, &hosts_listener, err));
-    TT_TRY(open_hosts_mesh(remote, hosts_listener, err));
-    for (uint32_t h = 0; h < remote->host_count; h++)
-        TT_TRY(tti_remote_launch(remote, h, err));
-    return await_hosts(remote, err);
+    return open_hosts_mesh(remote, hosts_listener, err);
+}
+
+tt_status
+tti_remote_prepare(const tt_job *job, tti_remote **out, tt_error *err)
+{
+    tti_remote *remote = tt_mem_zalloc(1, sizeof *remote);
+    *out = NULL;
+    if (remote == NULL)
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the hosts");
+    remote->job = job;
+    remote->listener = remote->control_listener = -1;
+    tt_status status = prepare(remote, err);
+    if (status != TT_OK)
+        tti_remote_close(remote);
+    else
+        *out = remote;
+    return status;
+}
+
+void
+tti_remote_listen(tti_remote *remote)
+{
+    (void)tt_mesh_receive(remote->hosts, remote->host_count, 64, on_frame, remote);
+    tt_mesh_wait(remote->hosts, remote->host_count, 20000000);
 }
 
 tt_status
 tti_remote_open(tt_job *job, tti_starter *out, tt_error *err)
 {
     static const tti_starter_verbs verbs = {.open_meshes = open_meshes,
+                                            .start = start,
                                             .settle = settle,
                                             .can_start = can_start,
-                                            .start = start,
                                             .kill = kill_node,
                                             .next = next,
                                             .close_meshes = close_meshes,
                                             .close = close_remote};
-    tti_remote *remote = tt_mem_zalloc(1, sizeof *remote);
-    if (remote == NULL)
-        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the hosts");
-    remote->job = job;
-    remote->listener = remote->control_listener = -1;
+    TT_TRY(tti_remote_prepare(job, &out->remote, err));
     out->verbs = &verbs;
-    out->remote = remote;
-    return open_remote(remote, err);
+    for (uint32_t h = 0; h < out->remote->host_count; h++)
+        TT_TRY(tti_remote_launch(out->remote, h, err));
+    return await_hosts(out->remote, err);
 }

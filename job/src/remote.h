@@ -31,6 +31,9 @@ typedef struct tti_host_status {
     uint64_t data;          // digest of the training data
     tt_net_address address; // where this host listens, of the mesh of hosts
     uint64_t node_count;    // on this host
+    // of the machine, when it was asked
+    uint64_t processors, memory_bytes; // memory that is available
+    int64_t wall_ns;                   // since 1970
 } tti_host_status;
 
 typedef struct tti_host_node {
@@ -59,6 +62,8 @@ typedef struct tti_remote_host {
     int is_here;
     uint32_t losses; // in a row
     uint64_t next_ns, launched_ns, heard_ns;
+    tti_host_status said; // last
+    int64_t ahead_ns;     // its wall clock, of this one's, less the message's way
 } tti_remote_host;
 
 typedef struct tti_remote_node {
@@ -88,6 +93,14 @@ typedef struct tti_remote {
     uint64_t starts;
 } tti_remote;
 
+// A key, places to listen, and the mesh of hosts; nobody is launched. Closed by tti_remote_close.
+// errors TT_NOTFOUND, TT_IO, TT_NOMEM
+TT_NODISCARD tt_status tti_remote_prepare(const struct tt_job *job,
+                                          tti_remote **out,
+                                          tt_error *err);
+// Lets in what hosts say, and waits for more for a moment.
+void tti_remote_listen(tti_remote *remote);
+void tti_remote_close(tti_remote *remote);
 // Starts the remote shell of a host, and invites it. thread [any], also beside other threads.
 // errors TT_IO, TT_NOMEM
 TT_NODISCARD tt_status tti_remote_launch(tti_remote *remote, uint32_t host, tt_error *err);

@@ -2,6 +2,7 @@
 // nodes as the master asks, until it says stop, its remote shell closes standard input, or nothing
 // was heard from it for long. See remote.h.
 #include "job_internal.h"
+#include "machine.h"
 #include "node_task.h"
 #include "remote.h"
 #include "tt/job.h"
@@ -271,7 +272,11 @@ on_frame(void *self, const tt_frame *frame, const uint8_t *payload)
 static void
 say_status(host *h)
 {
-    tti_host_status status = {.data = h->data, .address = h->address};
+    tti_host_status status = {.data = h->data,
+                              .address = h->address,
+                              .processors = (uint64_t)tt_thread_processor_count(),
+                              .memory_bytes = tti_memory_available(),
+                              .wall_ns = tti_wall_ns()};
     tti_host_node nodes[TT_PS_NODES_MAX];
     for (uint32_t n = 0; n < h->in.node_count; n++)
         if (h->in.host_of[n] == h->in.host)

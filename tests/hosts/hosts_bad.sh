@@ -15,6 +15,7 @@ END
 "$trimtab" data make data.svm --rows 2000 --features 300 --fields 8 >/dev/null
 "$trimtab" data make other.svm --rows 2000 --features 300 --fields 8 --seed 2 >/dev/null
 job=("$trimtab" run job.yaml -q --set "cluster.remote_shell=$here")
+doctor=("$trimtab" doctor job.yaml --set "cluster.remote_shell=$here")
 
 ends 0 "${job[@]}"
 
@@ -56,6 +57,13 @@ END
 chmod +x other_job
 ends 1 "${job[@]}" --set cluster.remote_shell=./other_job
 check 'what it gets is no job' says 'what was received is not a job' err
+
+ends 0 "${doctor[@]}"
+check 'both hosts are fine' test "$(grep -c '^ok *host' out)" -eq 2
+ends 1 "${doctor[@]}" --set cluster.program=/no/such/trimtab
+check 'each host is judged' test "$(grep -c '^fault *host.*ended with code 127' out)" -eq 2
+ends 1 "${doctor[@]}" --set cluster.address=192.0.2.77
+check 'an address of another host, again' says '^fault +hosts .*cannot listen there' out
 
 check 'no process is left' silent 'trimtab.node' <(ps -eo args= | grep -F "$box" || true)
 finish

@@ -136,6 +136,27 @@ typedef struct tt_job_result {
 // ...
 tt_status
 tt_job_run(tt_job *job, const tt_job_run_options *options, tt_job_result *result, tt_error *err);
+// ---- before a run ------------------------------------------------------------------------------
+
+typedef enum tt_job_health {
+    TT_JOB_FINE,
+    TT_JOB_DOUBTFUL, // it will run, and not as it could
+    TT_JOB_FAULTY,   // it will not run, or not to its end
+} tt_job_health;
+
+typedef struct tt_job_check {
+    char what[40]; // that was looked at: "memory", "host alpha"
+    tt_job_health health;
+    char found[512], advice[320];
+} tt_job_check;
+
+enum { TT_JOB_CHECKS_MAX = 512 };
+
+// Looks whether the job can run here, and on the hosts it names: there `trimtab node` is started
+// and ended again. runs_dir: as in tt_job_run_options. Returns how many checks[TT_JOB_CHECKS_MAX]
+// there are. thread: the process's only one
+uint32_t tt_job_examine(tt_job *job, const char *runs_dir, tt_job_check *checks);
+
 // What `trimtab node` does, on a host of a job with engine ssh, until the job ends. Its job comes
 // over standard input. thread: the process's only one. errors of tt_job_open; TT_IO, TT_PEER
 TT_NODISCARD tt_status tt_job_serve_host(tt_error *err);
