@@ -26,6 +26,7 @@ int tti_cli_repository(int argc, char **argv);
 int tti_cli_data(int argc, char **argv);
 int tti_cli_init(int argc, char **argv);
 int tti_cli_bench(int argc, char **argv);
+int tti_cli_status(int argc, char **argv);
 int tti_cli_doctor(int argc, char **argv);
 int tti_cli_node(int argc, char **argv);
 
@@ -39,6 +40,9 @@ int tti_cli_expected(const char *command, const char *word, const char *expected
 int tti_cli_exit_code(tt_status status);
 // Prints an error and returns its exit code.
 int tti_cli_fail(const tt_error *err);
+// The directory of a run: of that name, or the newest below runs_dir (NULL). Returns 0, or the exit
+// code after a message.
+int tti_cli_find_run(const char *name, const char *runs_dir, char *out, size_t size);
 // Results went to standard output: 0, or 1 with a message when they did not get there.
 int tti_cli_flush(void);
 

@@ -44,8 +44,8 @@ newest_run(const char *runs_dir, char *out, size_t size)
     return found;
 }
 
-static int
-find_run(const char *name, const char *runs_dir, char *out, size_t size)
+int
+tti_cli_find_run(const char *name, const char *runs_dir, char *out, size_t size)
 {
     if (name == NULL) {
         if (newest_run(runs_dir, out, size))
@@ -88,7 +88,7 @@ tti_cli_report(int argc, char **argv)
     }
     char run[1024];
     tt_error err = {0};
-    int code = find_run(name, runs_dir, run, sizeof run);
+    int code = tti_cli_find_run(name, runs_dir, run, sizeof run);
     if (code != 0)
         return code;
     tt_report_options options = {0};
@@ -214,7 +214,7 @@ tti_cli_compare(int argc, char **argv)
         return tti_cli_bad_usage("compare", "expected two runs");
     char path[2][1024];
     for (int i = 0; i < 2; i++)
-        (void)find_run(names[i], runs_dir, path[i], sizeof path[i]);
+        (void)tti_cli_find_run(names[i], runs_dir, path[i], sizeof path[i]);
     const char *const runs[2] = {path[0], path[1]};
     tt_error err = {0};
     if (tt_report_compare(runs, stdout, &err) != TT_OK)

@@ -137,6 +137,21 @@ const tti_command tti_commands[] = {
      "\n"
      "example: trimtab report\n",
      tti_cli_report},
+    {"status", "say how a run stands that is going on: who is alive, where, how far",
+     "usage: trimtab status [RUN] [--runs DIR] [--json]\n"
+     "\n"
+     "RUN is a run directory, or its name below ./runs; without it the newest run there. Says how\n"
+     "far the run is, its setting, and of each node whether it is alive, where it is and since\n"
+     "when it was not heard from, how many iterations a worker is behind the first, how many\n"
+     "partitions a server has, and what each has sent. At most a second old.\n"
+     "\n"
+     "  --runs DIR     where to look for RUN (default ./runs)\n"
+     "  --json         the same as one JSON object\n"
+     "\n"
+     "Exit code 0: the run is going on; 1: it is not.\n"
+     "\n"
+     "example: trimtab status\n",
+     tti_cli_status},
     {"runs", "list the runs there are",
      "usage: trimtab runs [--runs DIR] [--json]\n"
      "\n"

@@ -87,6 +87,14 @@ kill_node(tti_starter *starter, uint32_t n)
     tt_host_kill(starter->host, n);
 }
 
+static const char *
+host_of(const tti_starter *starter, uint32_t n)
+{
+    TT_UNUSED(starter);
+    TT_UNUSED(n);
+    return "this host";
+}
+
 static int
 next(tti_starter *starter, tt_host_news *out)
 {
@@ -105,6 +113,7 @@ tti_local_open(tt_job *job, tti_starter *out, tt_error *err)
     static const tti_starter_verbs verbs = {.open_meshes = open_meshes,
                                             .start = start,
                                             .kill = kill_node,
+                                            .host_of = host_of,
                                             .next = next,
                                             .close_meshes = close_meshes,
                                             .close = close_starter};

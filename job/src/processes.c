@@ -54,6 +54,17 @@ tti_processes_close(tt_job *job)
     job->starter = NULL;
 }
 
+int
+tti_processes_where(const tti_runtime *rt, uint32_t n, int *pid, char *host, size_t size)
+{
+    const tti_starter *starter = rt->job->starter;
+    if (starter == NULL || rt->started == NULL)
+        return 0;
+    (void)snprintf(host, size, "%s", starter->verbs->host_of(starter, n));
+    *pid = TT_MAX(rt->started->node[n].pid, 0);
+    return 1;
+}
+
 static tt_status
 open_meshes(tti_runtime *rt, tt_error *err)
 {

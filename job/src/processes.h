@@ -41,6 +41,7 @@ typedef struct tti_starter_verbs {
     tt_status (*start)(
         struct tti_runtime *rt, uint32_t n, const uint8_t *begin, size_t size, tt_error *err);
     void (*kill)(struct tti_starter *starter, uint32_t n);
+    const char *(*host_of)(const struct tti_starter *starter, uint32_t n);
     int (*next)(struct tti_starter *starter, tt_host_news *out); // as tt_host_next
     void (*close_meshes)(struct tti_starter *starter);
     void (*close)(struct tti_starter *starter);
@@ -59,6 +60,10 @@ typedef struct tti_starter {
 // thread: the process's only one. errors TT_NOMEM, TT_IO, TT_PEER
 TT_NODISCARD tt_status tti_processes_open(struct tt_job *job, tt_error *err);
 void tti_processes_close(struct tt_job *job);
+
+// Where node n's process is, and its number there (0: it is not). False: nodes are no processes.
+int
+tti_processes_where(const struct tti_runtime *rt, uint32_t n, int *pid, char *host, size_t size);
 
 // local.c
 TT_NODISCARD tt_status tti_local_open(struct tt_job *job, tti_starter *out, tt_error *err);

@@ -194,6 +194,13 @@ is_there(const tti_remote *remote, uint32_t h)
            1e-9 * (double)silent_ns < 0.5 * remote->job->spec.failure_timeout;
 }
 
+static const char *
+host_of(const tti_starter *starter, uint32_t n)
+{
+    const tti_remote *remote = starter->remote;
+    return remote->host[remote->host_of[n]].name;
+}
+
 static int
 can_start(const tti_starter *starter, uint32_t n)
 {
@@ -516,6 +523,7 @@ tti_remote_open(tt_job *job, tti_starter *out, tt_error *err)
                                             .settle = settle,
                                             .can_start = can_start,
                                             .kill = kill_node,
+                                            .host_of = host_of,
                                             .next = next,
                                             .close_meshes = close_meshes,
                                             .close = close_remote};

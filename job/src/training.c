@@ -261,6 +261,7 @@ save_records(tti_training *tr)
     if (tr->store == NULL || now < tr->next_commit_s)
         return;
     tr->next_commit_s = now + 1;
+    tti_training_write_status(tr);
     tti_record_running(tr);
     if (tr->store == NULL)
         return;
@@ -322,6 +323,7 @@ tti_training_run(tti_training *tr, tt_error *err)
 void
 tti_training_close(tti_training *tr)
 {
+    tti_training_remove_status(tr);
     tti_training_close_checkpoints(tr);
     tti_runtime_close(tr->rt);
     tti_training_close_watch(tr);

@@ -224,6 +224,9 @@ void tti_training_close_watch(tti_training *tr);
 // progress.c
 void tti_training_progress(tti_training *tr);
 void tti_training_progress_clear(tti_training *tr);
+// training_status.c: how the run stands, for others to read while it goes on.
+void tti_training_write_status(const tti_training *tr);
+void tti_training_remove_status(const tti_training *tr);
 // training_tuner.c
 TT_NODISCARD tt_status tti_training_open_tuner(tti_training *tr, tt_error *err);
 tt_status tti_training_step_tuner(tti_training *tr, tt_error *err);

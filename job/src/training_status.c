@@ -1,0 +1,124 @@
+// How a run stands while it goes on, for `trimtab status`: a small file in its directory, replaced
+// once a second and removed at its end. Reports are not made from it.
+#include "training.h"
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+static json_t *
+real_or_null(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static uint32_t
+most_iterations(const tti_runtime *rt)
+{
+    uint32_t most = 0;
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        if (rt->newest->view->is_worker[n])
+            most = TT_MAX(most, tt_load_relaxed(&rt->standings[n].clock_seen));
+    return most;
+}
+
+// Of a process: which, where, and when it was last heard from.
+static void
+add_process(const tti_runtime *rt, uint32_t n, json_t *node)
+{
+    char host[64];
+    int pid = 0;
+    if (!rt->apart)
+        return;
+    const tt_member *member = &rt->membership.members.member[n];
+    uint64_t silent_ns = tt_clock_now(&rt->clock) - member->heard_at_ns;
+    (void)json_object_set_new(node, "heard_seconds_ago", real_or_null(1e-9 * (double)silent_ns));
+    (void)json_object_set_new(node, "attempt", json_integer(member->attempt));
+    if (tti_processes_where(rt, n, &pid, host, sizeof host)) {
+        (void)json_object_set_new(node, "host", json_string(host));
+        (void)json_object_set_new(node, "pid", pid > 0 ? json_integer(pid) : json_null());
+    }
+}
+
+static json_t *
+describe_node(const tti_runtime *rt, uint32_t n, uint32_t most)
+{
+    const tt_ps_view *view = rt->newest->view;
+    const tti_standing *standing = &rt->standings[n];
+    tti_counts counts = standing->counts;
+    uint32_t iterations = tt_load_relaxed(&standing->clock_seen), partitions = 0;
+    if (!rt->apart)
+        tti_node_count(&rt->processes[n].node, &counts);
+    for (uint32_t p = 0; p < view->partition_count; p++)
+        partitions += view->owner[p] == n;
+    int heard = !rt->apart || tti_membership_hears(rt, n);
+    const char *state = view->is_gone[n] ? "dead" : heard ? "alive" : "suspect";
+    json_t *node = json_pack("{s:i, s:s, s:s}", "node", (int)n, "role",
+                             view->is_worker[n] ? "worker" : "server", "state", state);
+    if (node == NULL)
+        return NULL;
+    if (view->is_worker[n] && !view->is_gone[n]) {
+        (void)json_object_set_new(node, "iterations", json_integer(iterations));
+        (void)json_object_set_new(node, "behind", json_integer(most - TT_MIN(iterations, most)));
+    } else if (!view->is_gone[n])
+        (void)json_object_set_new(node, "partitions", json_integer(partitions));
+    (void)json_object_set_new(node, "messages_sent", json_integer((json_int_t)counts.frames));
+    (void)json_object_set_new(node, "bytes_sent", json_integer((json_int_t)counts.bytes));
+    add_process(rt, n, node);
+    return node;
+}
+
+static json_t *
+describe(const tti_training *tr)
+{
+    const tti_runtime *rt = tr->rt;
+    json_t *nodes = json_array();
+    uint32_t most = most_iterations(rt);
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        (void)json_array_append_new(nodes, describe_node(rt, n, most));
+    double samples = (double)TT_MAX(tr->iterations, UINT64_C(1));
+    json_t *all = json_pack(
+        "{s:s, s:I, s:s, s:s, s:f, s:I, s:f, s:s, s:I, s:f, s:i, s:i}", "run", tr->identity->run_id,
+        "written_at", (json_int_t)tt_clock_wall_seconds(), "engine",
+        tti_engine_names[tr->job->spec.engine], "consistency",
+        tti_consistency_names[tr->job->table.consistency], "elapsed_seconds", tti_training_now(tr),
+        "iterations", (json_int_t)tti_runtime_iterations(rt), "epochs", tti_training_epochs(tr),
+        "setting", tr->setting_text, "generation", (json_int_t)rt->newest->view->generation,
+        "staleness_mean", tr->staleness_sum / samples, "deaths", (int)tr->tally.deaths, "returns",
+        (int)tr->tally.returns);
+    if (all == NULL) {
+        json_decref(nodes);
+        return NULL;
+    }
+    (void)json_object_set_new(all, "loss", real_or_null(tr->last_loss));
+    (void)json_object_set_new(all, "partitions_moving",
+                              json_integer(tt_load_acquire(&rt->unretired))); // partition_retired
+    (void)json_object_set_new(all, "nodes", nodes);
+    return all;
+}
+
+void
+tti_training_write_status(const tti_training *tr)
+{
+    char path[600], beside[620];
+    if (tr->store == NULL || tr->job->sim != NULL || tr->rt == NULL)
+        return;
+    (void)snprintf(path, sizeof path, "%s/status.json", tr->identity->run_dir);
+    (void)snprintf(beside, sizeof beside, "%s.new", path);
+    json_t *all = describe(tr);
+    // What cannot be written now is written in a second; nothing depends on it.
+    if (all != NULL && json_dump_file(all, beside, JSON_COMPACT | JSON_PRESERVE_ORDER) == 0)
+        (void)rename(beside, path);
+    json_decref(all);
+}
+
+void
+tti_training_remove_status(const tti_training *tr)
+{
+    char path[600];
+    if (tr->store == NULL || tr->job->sim != NULL)
+        return;
+    (void)snprintf(path, sizeof path, "%s/status.json", tr->identity->run_dir);
+    (void)unlink(path);
+}
