@@ -97,7 +97,7 @@ lose_host(tti_remote *remote, uint32_t h, const char *how)
     tt_log(TT_LOG_WARN, "host %s is lost: %s", host->name, how);
     host->is_here = 0;
     host->losses = now_ns() - host->launched_ns < UINT64_C(10000000000) ? host->losses + 1 : 1;
-    host->next_ns = now_ns() + (UINT64_C(100000000) << TT_MIN(host->losses, 6u));
+    host->next_ns = now_ns() + (UINT64_C(100000000) << TT_MIN(host->losses, 8u));
     for (uint32_t n = 0; n < remote->node_count; n++) {
         tti_remote_node *node = &remote->node[n];
         if (remote->host_of[n] != h || !node->is_asked)
@@ -108,25 +108,44 @@ lose_host(tti_remote *remote, uint32_t h, const char *how)
     }
 }
 
-// A host whose data differs stays out: its gradients would be of something else.
+static void
+launch_anew(tti_remote *remote, uint32_t h)
+{
+    tti_remote_host *host = &remote->host[h];
+    tt_error err = {0};
+    if (tti_remote_launch(remote, h, &err) == TT_OK)
+        return;
+    tt_log(TT_LOG_WARN, "host %s is not launched anew: %s", host->name, err.what);
+    tti_remote_abandon(host);
+    host->next_ns = now_ns() + UINT64_C(1000000000);
+}
+
+// Its remote shell may hang on a connection to a machine that is not there any more.
+static int
+is_given_up(const tti_remote *remote, uint32_t h)
+{
+    double limit_s = TT_MAX(10 * remote->job->spec.failure_timeout, 30.0);
+    return 1e-9 * (double)(now_ns() - remote->host[h].heard_ns) > limit_s;
+}
+
+// A host whose data differs stays out: its gradients would be of something else. One that is lost
+// is launched again and again, for it may be away for long.
 static void
 look_after_hosts(tti_remote *remote)
 {
     char how[120];
-    tt_error err;
     while (tt_mesh_receive(remote->hosts, remote->host_count, 64, on_frame, remote) > 0)
         ;
     for (uint32_t h = 0; h < remote->host_count; h++) {
         tti_remote_host *host = &remote->host[h];
         if (tti_remote_has_ended(host, how, sizeof how))
             lose_host(remote, h, how);
-        if (host->shell == 0 && host->losses <= (uint32_t)remote->job->spec.restarts &&
-            now_ns() >= host->next_ns && tti_remote_launch(remote, h, &err) != TT_OK) {
-            tt_log(TT_LOG_WARN, "host %s is not launched again: %s", host->name, err.what);
+        else if (host->is_here == 1 && is_given_up(remote, h)) {
             tti_remote_abandon(host);
-            host->losses++;
-            host->next_ns = now_ns() + UINT64_C(1000000000);
+            lose_host(remote, h, "it has been silent for long");
         }
+        if (host->shell == 0 && now_ns() >= host->next_ns)
+            launch_anew(remote, h);
     }
 }
 

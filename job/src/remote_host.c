@@ -13,7 +13,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { WAIT_NS = 10000000, SILENCE_S_MIN = 30, SILENCE_TIMEOUTS = 10 };
+enum { WAIT_NS = 10000000, SILENCE_S_MIN = 300, SILENCE_TIMEOUTS = 10 };
 
 typedef struct host_task {
     uint64_t start; // number of the last one

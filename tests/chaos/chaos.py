@@ -8,7 +8,7 @@ move; under bsp the model must equal that of an undisturbed run byte for byte, u
     --engine local   processes of this host
     --engine ssh     as if of two hosts, over TCP: the processes that start nodes there are killed, too
     --engine hosts   of three emulated hosts (root; $TRIMTAB_EMULATED_HOSTS is the directory of hosts_up.sh), of which cables are cut
-                     for a while, too
+                     and power fails for a while, too
 
 One round is one job, drawn from its seed: `chaos.py TRIMTAB --seed N --rounds 1` repeats it, as far as processes can be repeated.
 """
@@ -61,7 +61,7 @@ class TwoHosts(Local):
 class EmulatedHosts(Local):
     """Of network namespaces with a cable each; see the scripts' own description."""
 
-    faults = ("kill", "kill", "stop", "host", "cut")
+    faults = ("kill", "kill", "stop", "host", "cut", "power")
     count = 3
 
     def __init__(self):
@@ -83,6 +83,12 @@ class EmulatedHosts(Local):
 
     def heal(self, host):
         self.shell(f". /tmp/hosts-{self.id}/hosts.sh; host_heal h{host}")
+
+    def power_off(self, host):
+        self.shell(f". /tmp/hosts-{self.id}/hosts.sh; host_kill h{host}")
+
+    def power_on(self, host):
+        self.shell(f". /tmp/hosts-{self.id}/hosts.sh; host_start h{host}")
 
     def close(self):
         self.shell(f"{self.scripts}/hosts_down.sh >/dev/null")
@@ -166,7 +172,7 @@ class Round:
         self.nodes = rng.randint(3, 6)
         self.directory = tempfile.mkdtemp(prefix="trimtab-chaos-")
         self.mark = f"chaos-{os.getpid()}-{seed}"
-        self.times = {"kill": [], "stop": [], "host": [], "cut": []}
+        self.times = {"kill": [], "stop": [], "host": [], "cut": [], "power": []}
         self.faults = 0
         self.place = options.place
         with open(os.path.join(self.directory, "job.yaml"), "w", encoding="ascii") as file:
@@ -219,12 +225,13 @@ class Round:
         self.faults += 1
         self.struck.append((time.monotonic(), what, nodes))
 
-    def cut_cable(self, seconds):
+    def cut_off(self, what, seconds):
+        """A host's cable, or its power."""
         host = self.rng.randrange(self.place.count)
-        self.note("cut", [n for n in range(self.nodes) if n % self.place.count == host])
-        self.place.cut(host)
+        self.note(what, [n for n in range(self.nodes) if n % self.place.count == host])
+        (self.place.cut if what == "cut" else self.place.power_off)(host)
         time.sleep(seconds)
-        self.place.heal(host)
+        (self.place.heal if what == "cut" else self.place.power_on)(host)
 
     def strike_host(self, job):
         """Kills a process that starts nodes for the master, and so all of them."""
@@ -240,8 +247,8 @@ class Round:
         nodes = job.nodes()
         if not nodes:
             return
-        if what == "cut":
-            self.cut_cable(seconds)
+        if what in ("cut", "power"):
+            self.cut_off(what, seconds)
             return
         try:
             if what == "host":
@@ -276,7 +283,7 @@ class Round:
             which = r"\d+" if what == "host" else "(" + "|".join(map(str, nodes)) + ")"
             dead = [t for t, line in lines if re.search(rf"node {which} \(", line)]
             back = [t for t, line in lines if re.search(rf"node {which} is back|all nodes go back", line)]
-            seen = dead if what == "cut" else back
+            seen = dead if what in ("cut", "power") else back
             if not dead or not seen:
                 continue  # the job ended first, or it was not away for long enough
             took = seen[0] - when
@@ -346,7 +353,7 @@ def main():
     options = parser.parse_args()
     options.trimtab = os.path.abspath(options.trimtab)
     options.place = ENGINES[options.engine]()
-    times, faults, failed = {"kill": [], "stop": [], "host": [], "cut": []}, 0, 0
+    times, faults, failed = {"kill": [], "stop": [], "host": [], "cut": [], "power": []}, 0, 0
     for seed in range(options.seed, options.seed + options.rounds):
         one = Round(options, seed)
         what = f"seed {seed}: {one.consistency} {one.optimizer} {one.nodes} nodes"
@@ -361,7 +368,8 @@ def main():
         for kind, seconds in one.times.items():
             times[kind] += seconds
     print(f"{options.rounds} rounds, {faults} faults, {failed} failed; back in service after {describe('kill -9', times['kill'])}; "
-          f"{describe('silence', times['stop'])}; {describe('a host', times['host'])}; {describe('a cut cable', times['cut'])}")
+          f"{describe('silence', times['stop'])}; {describe('a host', times['host'])}; {describe('a cut cable', times['cut'])}; "
+          f"{describe('a power failure', times['power'])}")
     options.place.close()
     return 1 if failed else 0
 
