@@ -88,6 +88,7 @@ typedef struct tti_standing {
     uint64_t wait_max_ns; // longest on a moving partition since last asked, relaxed
     uint64_t looked_ns;   // of processes: till then its records are here, master's clock [master]
     uint32_t gate_heard;  // of processes: the gate for which round_begun is true [master]
+    int told_all;         // of processes: no record that led to it is still to be heard [master]
     tti_counts counts;    // of processes: as last reported [master]
     tti_records records;
 } tti_standing;

@@ -374,6 +374,7 @@ hear_standing(tti_standing *standing, const tti_report *report, int complete)
     standing->counts = report->counts;
     standing->wait_max_ns = TT_MAX(standing->wait_max_ns, report->wait_max_ns);
     standing->resting = complete ? report->resting : 0;
+    standing->told_all = complete;
     standing->finished = complete && report->finished;
     standing->left = complete && report->left;
     standing->ended = complete && report->ended;

@@ -18,8 +18,8 @@ at_rest(const tti_runtime *rt, uint32_t n)
         return 1;
     if (!tt_load_acquire(&node->working_seen)) // released in change_role
         // One whose thread has not begun, or that is still giving partitions away, is about to
-        // work.
-        return !rt->newest->view->is_worker[n];
+        // work. A server may have been a worker: what it trained then is to be known, too.
+        return !rt->newest->view->is_worker[n] && (!rt->apart || node->told_all);
     // One that has finished comes to rest, too: it may still be given rows that another left
     // behind.
     return tt_load_acquire(&node->resting) == rt->board.rest_call || // released in tti_node_rest
