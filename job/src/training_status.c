@@ -107,9 +107,11 @@ tti_training_write_status(const tti_training *tr)
     (void)snprintf(path, sizeof path, "%s/status.json", tr->identity->run_dir);
     (void)snprintf(beside, sizeof beside, "%s.new", path);
     json_t *all = describe(tr);
-    // What cannot be written now is written in a second; nothing depends on it.
-    if (all != NULL && json_dump_file(all, beside, JSON_COMPACT | JSON_PRESERVE_ORDER) == 0)
-        (void)rename(beside, path);
+    // What cannot be written now is written in a second; nothing depends on it, and nothing of it
+    // is left.
+    if (all == NULL || json_dump_file(all, beside, JSON_COMPACT | JSON_PRESERVE_ORDER) != 0 ||
+        rename(beside, path) != 0)
+        (void)unlink(beside);
     json_decref(all);
 }
 
