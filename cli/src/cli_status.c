@@ -19,19 +19,10 @@ text(const json_t *object, const char *key)
 }
 
 static void
-print_size(double bytes)
-{
-    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
-    size_t unit = 0;
-    for (; bytes >= 1000 && unit + 1 < TT_COUNT_OF(units); unit++)
-        bytes /= 1000;
-    (void)printf("%10.3g %-2s", bytes, units[unit]);
-}
-
-static void
 print_node(const json_t *node)
 {
     const char *role = text(node, "role");
+    char sent[24];
     (void)printf("%4.0f  %-6s  %-7s", number(node, "node"), role, text(node, "state"));
     if (strcmp(text(node, "state"), "dead") == 0)
         (void)printf("  %-34s", "");
@@ -40,7 +31,7 @@ print_node(const json_t *node)
                      number(node, "behind"));
     else
         (void)printf("  %10.0f partitions %12s", number(node, "partitions"), "");
-    print_size(number(node, "bytes_sent"));
+    (void)printf("%12s", tt_text_bytes(number(node, "bytes_sent"), sent, sizeof sent));
     if (json_object_get(node, "host") != NULL)
         (void)printf("  %s, process %.0f, heard %.1f s ago", text(node, "host"),
                      number(node, "pid"), number(node, "heard_seconds_ago"));

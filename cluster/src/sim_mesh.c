@@ -235,15 +235,9 @@ send_frame(void *self, uint32_t to, tt_frame *frame, const tt_span *spans, uint3
 {
     sim_end *from = self;
     sim_mesh *mesh = from->mesh;
-    size_t total = sizeof *frame;
-    for (uint32_t i = 0; i < span_count; i++)
-        total += spans[i].size;
+    const size_t total = tt_frame_complete(frame, from->index, spans, span_count);
     message *m = tt_mem_alloc(sizeof *m + total);
     TT_ASSERT(m != NULL); // bounded by the requests in flight
-    frame->magic = TT_FRAME_MAGIC;
-    frame->version = TT_FRAME_VERSION;
-    frame->sender = (uint16_t)from->index;
-    frame->payload_bytes = (uint32_t)(total - sizeof *frame);
     *m = (message){.mesh = mesh, .from = from->index, .to = to, .bytes = total};
     m->chunks = (uint32_t)((total + from->chunk_bytes - 1) / from->chunk_bytes);
     memcpy(m->frame, frame, sizeof *frame);

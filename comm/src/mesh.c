@@ -165,16 +165,9 @@ send_frame(void *self, uint32_t to, tt_frame *frame, const tt_span *spans, uint3
     enum { SPANS_MAX = 8 };
     TT_ASSERT(span_count < SPANS_MAX && to < from->mesh->node_count);
     tt_span all[SPANS_MAX] = {{frame, sizeof *frame}};
-    size_t total = sizeof *frame;
-    for (uint32_t i = 0; i < span_count; i++) {
+    for (uint32_t i = 0; i < span_count; i++)
         all[i + 1] = spans[i];
-        total += spans[i].size;
-    }
-    TT_ASSERT(total - sizeof *frame <= TT_FRAME_PAYLOAD_MAX);
-    frame->magic = TT_FRAME_MAGIC;
-    frame->version = TT_FRAME_VERSION;
-    frame->sender = (uint16_t)from->index;
-    frame->payload_bytes = (uint32_t)(total - sizeof *frame);
+    const size_t total = tt_frame_complete(frame, from->index, spans, span_count);
     count(&from->counters.frames, 1);
     count(&from->counters.bytes, total);
     mesh_link *link = link_at(from->mesh, from->index, to);

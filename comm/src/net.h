@@ -83,7 +83,6 @@ typedef enum tti_net_kind {
 tt_status
 tti_net_watch(tti_net *net, int action, int fd, uint32_t events, tti_net_kind kind, uint32_t index);
 void tti_net_count(uint64_t *counter, uint64_t amount);
-uint64_t tti_net_now(void);
 int tti_net_flags(const tti_net *net); // of greetings
 void tti_net_tune(const tti_net *net, int fd);
 socklen_t tti_net_socket_address(const tt_net_address *address, struct sockaddr_storage *out);

@@ -65,7 +65,7 @@ tti_net_in_accept(tti_net *net)
         tti_net_tune(net, fd);
         in->fd = fd;
         in->state = TTI_NET_GREETING;
-        in->deadline_ns = tti_net_now() + TTI_NET_GREETING_NS;
+        in->deadline_ns = tt_clock_monotonic_ns() + TTI_NET_GREETING_NS;
         net->pending[slot] = in;
         net->unsettled++;
     }
@@ -194,7 +194,8 @@ read_once(tti_net_in *in)
     size_t rest = whole > here ? whole - here : 0;
     size_t room = is_plain && rest > READ_BYTES ? rest : (size_t)READ_BYTES;
     tti_bytes_pack(&in->text);
-    tti_bytes_pack(to);
+    if (!is_plain)
+        tti_bytes_pack(to);
     if (tti_bytes_reserve(to, room) != TT_OK)
         return -2;
     ssize_t got = recv(in->fd, to->bytes + to->end, room, 0);

@@ -13,13 +13,6 @@ enum { SPANS_MAX = 8, EVENTS_MAX = 64 };
 #define TICK_NS    UINT64_C(5000000)
 #define GOODBYE_NS UINT64_C(200000000)
 
-uint64_t
-tti_net_now(void)
-{
-    const tt_clock clock = tt_clock_monotonic();
-    return tt_clock_now(&clock);
-}
-
 void
 tti_net_count(uint64_t *counter, uint64_t amount)
 {
@@ -62,16 +55,9 @@ send_frame(void *self, uint32_t to, tt_frame *frame, const tt_span *spans, uint3
         return;
     }
     tt_span all[SPANS_MAX] = {{frame, sizeof *frame}};
-    size_t total = sizeof *frame;
-    for (uint32_t i = 0; i < span_count; i++) {
+    for (uint32_t i = 0; i < span_count; i++)
         all[i + 1] = spans[i];
-        total += spans[i].size;
-    }
-    TT_ASSERT(total - sizeof *frame <= TT_FRAME_PAYLOAD_MAX);
-    frame->magic = TT_FRAME_MAGIC;
-    frame->version = TT_FRAME_VERSION;
-    frame->sender = (uint16_t)net->options.node;
-    frame->payload_bytes = (uint32_t)(total - sizeof *frame);
+    const size_t total = tt_frame_complete(frame, net->options.node, spans, span_count);
     tti_net_count(&net->counters.frames, 1);
     tti_net_count(&net->counters.bytes, total);
     tti_net_out_send(net, to, all, span_count + 1, total);
@@ -100,7 +86,7 @@ flush(tt_mesh *self, uint32_t node)
 static void
 tick(tti_net *net)
 {
-    uint64_t now_ns = tti_net_now();
+    uint64_t now_ns = tt_clock_monotonic_ns();
     if (now_ns - net->tick_ns < TICK_NS)
         return;
     net->tick_ns = now_ns;
@@ -262,12 +248,12 @@ close_fd(int fd)
 static void
 say_goodbye(tti_net *net)
 {
-    uint64_t begin_ns = tti_net_now();
+    uint64_t begin_ns = tt_clock_monotonic_ns();
     for (uint32_t to = 0; to < net->options.node_count; to++) {
         tti_net_out *out = &net->out[to];
         tti_net_out_flush(net, to);
         while (out->state == TTI_NET_OPEN && !tti_net_out_is_empty(out) &&
-               tti_net_now() - begin_ns < GOODBYE_NS) {
+               tt_clock_monotonic_ns() - begin_ns < GOODBYE_NS) {
             struct pollfd room = {.fd = out->fd, .events = POLLOUT};
             (void)poll(&room, 1, 10);
             tti_net_out_event(net, to, EPOLLOUT);

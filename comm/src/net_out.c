@@ -44,7 +44,7 @@ fail(tti_net *net, tti_net_out *out)
     else
         net->unsettled--;
     forget(out);
-    out->next_ns = tti_net_now() + (first_pause_ns << out->failures);
+    out->next_ns = tt_clock_monotonic_ns() + (first_pause_ns << out->failures);
     out->failures = TT_MIN(out->failures + 1, (uint32_t)FAILURES_MAX);
 }
 
@@ -73,7 +73,7 @@ dial(tti_net *net, tti_net_out *out, uint32_t to)
 {
     struct sockaddr_storage where;
     const tt_net_address *address = &net->address[to];
-    uint64_t now_ns = tti_net_now();
+    uint64_t now_ns = tt_clock_monotonic_ns();
     if (address->family == 0 || now_ns < out->next_ns)
         return;
     socklen_t length = tti_net_socket_address(address, &where);

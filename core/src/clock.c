@@ -36,6 +36,12 @@ tt_clock_manual(uint64_t *time_ns)
 }
 
 uint64_t
+tt_clock_monotonic_ns(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t
 tt_clock_cpu_ns(void)
 {
     return read_clock(CLOCK_PROCESS_CPUTIME_ID);
@@ -45,4 +51,10 @@ int64_t
 tt_clock_wall_seconds(void)
 {
     return (int64_t)time(NULL);
+}
+
+int64_t
+tt_clock_wall_ns(void)
+{
+    return (int64_t)read_clock(CLOCK_REALTIME);
 }

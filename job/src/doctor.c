@@ -10,6 +10,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+enum { SIZE_TEXT = 24 };
+
 void
 tti_examine(tti_examination *e,
             tt_job_health health,
@@ -28,20 +30,6 @@ tti_examine(tti_examination *e,
     va_start(arguments, format);
     (void)vsnprintf(check->found, sizeof check->found, format, arguments);
     va_end(arguments);
-}
-
-const char *
-tti_size_text(uint64_t bytes, char out[TTI_SIZE_TEXT])
-{
-    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
-    double size = (double)bytes;
-    size_t unit = 0;
-    while (size >= 1000 && unit + 1 < TT_COUNT_OF(units)) {
-        size /= 1000;
-        unit++;
-    }
-    (void)snprintf(out, TTI_SIZE_TEXT, "%.3g %s", size, units[unit]);
-    return out;
 }
 
 static uint64_t
@@ -68,10 +56,10 @@ static void
 examine_data(tti_examination *e)
 {
     const tt_dataset *data = e->job->train;
-    char size[TTI_SIZE_TEXT];
+    char size[SIZE_TEXT];
     tti_examine(e, TT_JOB_FINE, "data", NULL, "%llu rows, %u features, %s in memory",
                 (unsigned long long)data->row_count, data->feature_count,
-                tti_size_text(data_bytes(data), size));
+                tt_text_bytes((double)data_bytes(data), size, sizeof size));
 }
 
 static void
@@ -79,7 +67,7 @@ examine_memory(tti_examination *e)
 {
     const tt_job *job = e->job;
     uint64_t there = tti_memory_available();
-    char size[TTI_SIZE_TEXT], left[TTI_SIZE_TEXT];
+    char size[SIZE_TEXT], left[SIZE_TEXT];
     uint32_t nodes = job->spec.engine == TTI_ENGINE_SSH ? 1 : job->node_count;
     uint64_t wanted = tti_examine_node_bytes(job, nodes);
     if (there == 0)
@@ -88,7 +76,8 @@ examine_memory(tti_examination *e)
     tti_examine(e, is_short ? TT_JOB_FAULTY : TT_JOB_FINE, "memory",
                 is_short ? "lower cluster.nodes, or take a machine with more memory" : NULL,
                 "about %s are needed beside the data, %s are available",
-                tti_size_text(wanted, size), tti_size_text(there, left));
+                tt_text_bytes((double)wanted, size, sizeof size),
+                tt_text_bytes((double)there, left, sizeof left));
 }
 
 static void
@@ -142,7 +131,7 @@ static void
 examine_runs(tti_examination *e, const char *runs_dir)
 {
     const char *directory = runs_dir != NULL ? runs_dir : e->job->spec.runs_dir;
-    char place[600], name[640], size[TTI_SIZE_TEXT], left[TTI_SIZE_TEXT];
+    char place[600], name[640], size[SIZE_TEXT], left[SIZE_TEXT];
     struct statvfs system;
     (void)snprintf(place, sizeof place, "%.580s", directory);
     for (char *slash; access(place, F_OK) != 0; *slash = '\0') // it is made by the run
@@ -166,7 +155,8 @@ examine_runs(tti_examination *e, const char *runs_dir)
     tti_examine(e, is_short ? TT_JOB_FAULTY : TT_JOB_FINE, "runs",
                 is_short ? "make room, or choose another place with --runs DIR" : NULL,
                 "%s can be written; model and checkpoints take about %s, %s are free", directory,
-                tti_size_text(wanted, size), tti_size_text(there, left));
+                tt_text_bytes((double)wanted, size, sizeof size),
+                tt_text_bytes((double)there, left, sizeof left));
 }
 
 uint32_t

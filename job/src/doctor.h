@@ -17,9 +17,6 @@ void tti_examine(tti_examination *e,
                  const char *advice,
                  const char *format,
                  ...) TT_PRINTF(5, 6);
-enum { TTI_SIZE_TEXT = 24 };
-// "1.2 GB"; returns `out`.
-const char *tti_size_text(uint64_t bytes, char out[TTI_SIZE_TEXT]);
 // Bytes that `nodes` of the job's nodes take on one host, beside the data: parameters with the
 // optimiser's state, and each worker's copy.
 uint64_t tti_examine_node_bytes(const tt_job *job, uint32_t nodes);

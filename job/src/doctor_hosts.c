@@ -7,17 +7,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { PATIENCE_S = 120 };
+enum { PATIENCE_S = 120, SIZE_TEXT = 24 };
 
 // More makes times in reports of different hosts hard to compare; the job itself does not mind.
 #define CLOCK_S 1.0
-
-static double
-now_s(void)
-{
-    const tt_clock clock = tt_clock_monotonic();
-    return 1e-9 * (double)tt_clock_now(&clock);
-}
 
 static void
 say(tti_examination *e,
@@ -36,7 +29,7 @@ describe(tti_examination *e, const tti_remote *remote, uint32_t h, double second
 {
     const tti_remote_host *host = &remote->host[h];
     const tti_host_status *said = &host->said;
-    char found[400], address[TT_NET_ADDRESS_TEXT], size[TTI_SIZE_TEXT], left[TTI_SIZE_TEXT];
+    char found[400], address[TT_NET_ADDRESS_TEXT], size[SIZE_TEXT], left[SIZE_TEXT];
     uint64_t wanted = tti_examine_node_bytes(remote->job, (uint32_t)said->node_count);
     double ahead_s = 1e-9 * (double)host->ahead_ns;
     int is_short = said->memory_bytes > 0 && wanted > said->memory_bytes;
@@ -47,8 +40,9 @@ describe(tti_examination *e, const tti_remote *remote, uint32_t h, double second
                    seconds, tt_net_text(&said->address, address),
                    remote->is_open ? "authenticated" : "authenticated and encrypted",
                    (unsigned long long)said->node_count, (unsigned long long)said->processors,
-                   tti_size_text(wanted, size), tti_size_text(said->memory_bytes, left),
-                   fabs(ahead_s), ahead_s < 0 ? "behind" : "ahead");
+                   tt_text_bytes((double)wanted, size, sizeof size),
+                   tt_text_bytes((double)said->memory_bytes, left, sizeof left), fabs(ahead_s),
+                   ahead_s < 0 ? "behind" : "ahead");
     say(e, host,
         is_short  ? TT_JOB_FAULTY
         : is_late ? TT_JOB_DOUBTFUL
@@ -65,11 +59,11 @@ look(tti_examination *e, tti_remote *remote, uint32_t h, double seconds)
 {
     tti_remote_host *host = &remote->host[h];
     char how[120], found[200];
-    if (host->is_here == 1) {
+    if (host->presence == TTI_HERE) {
         describe(e, remote, h, seconds);
         return 1;
     }
-    if (host->is_here < 0) {
+    if (host->presence == TTI_OF_OTHER_DATA) {
         say(e, host, TT_JOB_FAULTY, "give all hosts the same files, under the same paths",
             "has other training data");
         return 1;
@@ -93,7 +87,7 @@ tti_examine_hosts(tti_examination *e)
     tti_remote *remote;
     tt_error err = {0};
     uint8_t done[TT_PS_NODES_MAX] = {0};
-    double begin = now_s();
+    uint64_t begin_ns = tt_clock_monotonic_ns();
     if (tti_remote_prepare(e->job, &remote, &err) != TT_OK) {
         tti_examine(e, TT_JOB_FAULTY, "hosts", err.advice, "%s: %s", err.where, err.what);
         return;
@@ -107,7 +101,8 @@ tti_examine_hosts(tti_examination *e)
         left = 0;
         tti_remote_listen(remote);
         for (uint32_t h = 0; h < remote->host_count; h++) {
-            done[h] = done[h] || look(e, remote, h, now_s() - begin);
+            done[h] =
+                done[h] || look(e, remote, h, 1e-9 * (double)(tt_clock_monotonic_ns() - begin_ns));
             left += !done[h];
         }
     }

@@ -19,8 +19,8 @@ typedef struct tti_invitation {
     // [2 node_count] to listen at, of this host's nodes; 0: any. First those for parameters, then
     // those for control.
     uint16_t *port;
-    char *directory;        // of the master, to which paths are relative
-    char *text;             // the resolved job file
+    char *directory; // of the master, to which paths are relative
+    char *text;      // the resolved job file
 } tti_invitation;
 
 // As it is sent, with its length before it. Faults are in the archive's status.

@@ -4,6 +4,12 @@
 #include "runtime.h"
 #include <unistd.h>
 
+// The starter's own.
+typedef struct local {
+    tt_host *host;
+    int mesh, control; // the descriptors of their memory
+} local;
+
 static void
 close_descriptor(int *descriptor)
 {
@@ -53,30 +59,31 @@ static tt_status
 open_meshes(tti_runtime *rt, tt_error *err)
 {
     uint32_t ends = rt->node_count + 1;
-    tti_starter *starter = rt->job->starter;
-    TT_TRY(tt_mesh_share(ends, &starter->mesh, err));
-    TT_TRY(tt_mesh_attach(starter->mesh, &rt->mesh, err));
-    TT_TRY(tt_mesh_share(ends, &starter->control, err));
-    return tt_mesh_attach(starter->control, &rt->membership.control, err);
+    local *here = rt->job->starter->self;
+    TT_TRY(tt_mesh_share(ends, &here->mesh, err));
+    TT_TRY(tt_mesh_attach(here->mesh, &rt->mesh, err));
+    TT_TRY(tt_mesh_share(ends, &here->control, err));
+    return tt_mesh_attach(here->control, &rt->membership.control, err);
 }
 
 static void
 close_meshes(tti_starter *starter)
 {
-    close_descriptor(&starter->mesh);
-    close_descriptor(&starter->control);
+    local *here = starter->self;
+    close_descriptor(&here->mesh);
+    close_descriptor(&here->control);
 }
 
 static tt_status
 start(tti_runtime *rt, uint32_t n, const uint8_t *begin, size_t size, tt_error *err)
 {
-    tti_starter *starter = rt->job->starter;
+    local *here = rt->job->starter->self;
     const tt_span piece = {begin, size};
     int file = tti_task_write(&piece, 1);
     if (file < 0)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory to start node %u", n);
-    const int descriptors[] = {starter->mesh, starter->control, file};
-    tt_status status = tt_host_start(starter->host, n, descriptors, 3, err);
+    const int descriptors[] = {here->mesh, here->control, file};
+    tt_status status = tt_host_start(here->host, n, descriptors, 3, err);
     (void)close(file);
     return status;
 }
@@ -84,7 +91,8 @@ start(tti_runtime *rt, uint32_t n, const uint8_t *begin, size_t size, tt_error *
 static void
 kill_node(tti_starter *starter, uint32_t n)
 {
-    tt_host_kill(starter->host, n);
+    local *here = starter->self;
+    tt_host_kill(here->host, n);
 }
 
 static const char *
@@ -98,13 +106,16 @@ host_of(const tti_starter *starter, uint32_t n)
 static int
 next(tti_starter *starter, tt_host_news *out)
 {
-    return tt_host_next(starter->host, out);
+    local *here = starter->self;
+    return tt_host_next(here->host, out);
 }
 
 static void
 close_starter(tti_starter *starter)
 {
-    tt_host_close(starter->host);
+    local *here = starter->self;
+    tt_host_close(here->host);
+    tt_mem_free(here);
 }
 
 tt_status
@@ -117,7 +128,11 @@ tti_local_open(tt_job *job, tti_starter *out, tt_error *err)
                                             .next = next,
                                             .close_meshes = close_meshes,
                                             .close = close_starter};
+    local *here = tt_mem_alloc(sizeof *here);
+    if (here == NULL)
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory to start nodes");
+    *here = (local){NULL, -1, -1};
     out->verbs = &verbs;
-    out->mesh = out->control = -1;
-    return tt_host_open(job->node_count, node_task, job, &out->host, err);
+    out->self = here;
+    return tt_host_open(job->node_count, node_task, job, &here->host, err);
 }

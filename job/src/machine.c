@@ -1,7 +1,6 @@
 // What a machine has: see machine.h.
 #include "machine.h"
 #include <stdio.h>
-#include <time.h>
 
 uint64_t
 tti_memory_available(void)
@@ -16,12 +15,4 @@ tti_memory_available(void)
             break;
     (void)fclose(file);
     return 1024 * (uint64_t)kib;
-}
-
-int64_t
-tti_wall_ns(void)
-{
-    struct timespec now = {0, 0};
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }

@@ -6,7 +6,5 @@
 
 // Memory that can be had without swapping, in bytes; 0: not known.
 uint64_t tti_memory_available(void);
-// Wall clock, ns since 1970.
-int64_t tti_wall_ns(void);
 
 #endif

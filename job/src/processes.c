@@ -291,7 +291,8 @@ close_nodes(tti_runtime *rt)
 {
     if (rt->started == NULL)
         return;
-    rt->job->starter->verbs->close_meshes(rt->job->starter);
+    if (rt->job->starter->verbs->close_meshes != NULL)
+        rt->job->starter->verbs->close_meshes(rt->job->starter);
     tt_mem_free(rt->started->node);
     tt_mem_free(rt->started);
     rt->started = NULL;

@@ -43,6 +43,7 @@ typedef struct tti_starter_verbs {
     void (*kill)(struct tti_starter *starter, uint32_t n);
     const char *(*host_of)(const struct tti_starter *starter, uint32_t n);
     int (*next)(struct tti_starter *starter, tt_host_news *out); // as tt_host_next
+    // What open_meshes made and no other runtime can use; NULL: nothing.
     void (*close_meshes)(struct tti_starter *starter);
     void (*close)(struct tti_starter *starter);
 } tti_starter_verbs;
@@ -50,10 +51,8 @@ typedef struct tti_starter_verbs {
 // While the job trains, whichever runtime is at work.
 typedef struct tti_starter {
     const tti_starter_verbs *verbs;
-    uint32_t *deaths;  // [node_count]: how often in a row its process has ended soon after it began
-    tt_host *host;     // local.c
-    int mesh, control; // local.c: the descriptors of their memory
-    struct tti_remote *remote; // remote.c
+    uint32_t *deaths; // [node_count]: how often in a row its process has ended soon after it began
+    void *self;       // the engine's own
 } tti_starter;
 
 // Of engines local and ssh, before anything of the run is open; of another engine nothing is done.

@@ -1,6 +1,5 @@
 // Engine ssh, the master's side: see remote.h.
 #include "remote.h"
-#include "machine.h"
 #include "runtime.h"
 #include "training.h"
 #include <errno.h>
@@ -13,13 +12,6 @@
 #define UNHEARD_NS  UINT64_C(1000000000)
 #define REPEAT_NS   UINT64_C(500000000)
 #define FAREWELL_NS UINT64_C(3000000000)
-
-static uint64_t
-now_ns(void)
-{
-    const tt_clock clock = tt_clock_monotonic();
-    return tt_clock_now(&clock);
-}
 
 static void
 send_to(const tti_remote *remote, uint32_t host, int kind, const tt_span *spans, uint32_t count)
@@ -42,7 +34,8 @@ hear_node(tti_remote *remote, const tti_host_node *said)
     remote->control[said->node].port = said->control_port;
     if (!node->is_asked)
         return;
-    int is_lost = said->start < node->asked && now_ns() - node->asked_ns > UNHEARD_NS;
+    int is_lost =
+        said->start < node->asked && tt_clock_monotonic_ns() - node->asked_ns > UNHEARD_NS;
     if (said->start != node->asked && !is_lost)
         return; // it has not heard of the last one yet
     if (!is_lost && said->pid > 0 && node->pid != said->pid) {
@@ -69,10 +62,10 @@ hear_host(tti_remote *remote, uint32_t h, const uint8_t *payload, size_t size)
         return;
     tt_net_mesh_set_address(remote->hosts, h, &status.address);
     remote->host[h].address = status.address;
-    remote->host[h].heard_ns = now_ns();
+    remote->host[h].heard_ns = tt_clock_monotonic_ns();
     remote->host[h].said = status;
-    remote->host[h].ahead_ns = status.wall_ns - tti_wall_ns();
-    remote->host[h].is_here = status.data == remote->data ? 1 : -1;
+    remote->host[h].ahead_ns = status.wall_ns - tt_clock_wall_ns();
+    remote->host[h].presence = status.data == remote->data ? TTI_HERE : TTI_OF_OTHER_DATA;
     for (uint64_t i = 0; i < status.node_count; i++) {
         memcpy(&node, payload + sizeof status + i * sizeof node, sizeof node);
         if (node.node < remote->node_count && remote->host_of[node.node] == h)
@@ -95,9 +88,10 @@ lose_host(tti_remote *remote, uint32_t h, const char *how)
 {
     tti_remote_host *host = &remote->host[h];
     tt_log(TT_LOG_WARN, "host %s is lost: %s", host->name, how);
-    host->is_here = 0;
-    host->losses = now_ns() - host->launched_ns < UINT64_C(10000000000) ? host->losses + 1 : 1;
-    host->next_ns = now_ns() + (UINT64_C(100000000) << TT_MIN(host->losses, 8u));
+    host->presence = TTI_AWAY;
+    host->losses =
+        tt_clock_monotonic_ns() - host->launched_ns < UINT64_C(10000000000) ? host->losses + 1 : 1;
+    host->next_ns = tt_clock_monotonic_ns() + (UINT64_C(100000000) << TT_MIN(host->losses, 8u));
     for (uint32_t n = 0; n < remote->node_count; n++) {
         tti_remote_node *node = &remote->node[n];
         if (remote->host_of[n] != h || !node->is_asked)
@@ -117,7 +111,7 @@ launch_anew(tti_remote *remote, uint32_t h)
         return;
     tt_log(TT_LOG_WARN, "host %s is not launched anew: %s", host->name, err.what);
     tti_remote_abandon(host);
-    host->next_ns = now_ns() + UINT64_C(1000000000);
+    host->next_ns = tt_clock_monotonic_ns() + UINT64_C(1000000000);
 }
 
 // Its remote shell may hang on a connection to a machine that is not there any more.
@@ -125,7 +119,7 @@ static int
 is_given_up(const tti_remote *remote, uint32_t h)
 {
     double limit_s = TT_MAX(10 * remote->job->spec.failure_timeout, 30.0);
-    return 1e-9 * (double)(now_ns() - remote->host[h].heard_ns) > limit_s;
+    return 1e-9 * (double)(tt_clock_monotonic_ns() - remote->host[h].heard_ns) > limit_s;
 }
 
 // A host whose data differs stays out: its gradients would be of something else. One that is lost
@@ -140,11 +134,11 @@ look_after_hosts(tti_remote *remote)
         tti_remote_host *host = &remote->host[h];
         if (tti_remote_has_ended(host, how, sizeof how))
             lose_host(remote, h, how);
-        else if (host->is_here == 1 && is_given_up(remote, h)) {
+        else if (host->presence == TTI_HERE && is_given_up(remote, h)) {
             tti_remote_abandon(host);
             lose_host(remote, h, "it has been silent for long");
         }
-        if (host->shell == 0 && now_ns() >= host->next_ns)
+        if (host->shell == 0 && tt_clock_monotonic_ns() >= host->next_ns)
             launch_anew(remote, h);
     }
 }
@@ -181,14 +175,15 @@ tell(tti_remote *remote, tt_host_news *out)
 static int
 next(tti_starter *starter, tt_host_news *out)
 {
-    tti_remote *remote = starter->remote;
+    tti_remote *remote = starter->self;
     if (tell(remote, out))
         return 1;
     look_after_hosts(remote);
     for (uint32_t n = 0; n < remote->node_count; n++) {
         tti_remote_node *node = &remote->node[n];
-        if (node->must_end && node->is_asked && now_ns() - node->killed_ns > REPEAT_NS) {
-            node->killed_ns = now_ns();
+        if (node->must_end && node->is_asked &&
+            tt_clock_monotonic_ns() - node->killed_ns > REPEAT_NS) {
+            node->killed_ns = tt_clock_monotonic_ns();
             say_kill(remote, n);
         }
     }
@@ -198,43 +193,46 @@ next(tti_starter *starter, tt_host_news *out)
 static void
 kill_node(tti_starter *starter, uint32_t n)
 {
-    tti_remote_node *node = &starter->remote->node[n];
+    tti_remote *remote = starter->self;
+    tti_remote_node *node = &remote->node[n];
     node->must_end = 1;
-    node->killed_ns = now_ns();
-    say_kill(starter->remote, n);
+    node->killed_ns = tt_clock_monotonic_ns();
+    say_kill(remote, n);
 }
 
 // One that is silent may be cut off: what is sent there may come much later, or never.
 static int
 is_there(const tti_remote *remote, uint32_t h)
 {
-    uint64_t silent_ns = now_ns() - remote->host[h].heard_ns;
-    return remote->host[h].is_here == 1 &&
+    uint64_t silent_ns = tt_clock_monotonic_ns() - remote->host[h].heard_ns;
+    return remote->host[h].presence == TTI_HERE &&
            1e-9 * (double)silent_ns < 0.5 * remote->job->spec.failure_timeout;
 }
 
 static const char *
 host_of(const tti_starter *starter, uint32_t n)
 {
-    const tti_remote *remote = starter->remote;
+    const tti_remote *remote = starter->self;
     return remote->host[remote->host_of[n]].name;
 }
 
 static int
 can_start(const tti_starter *starter, uint32_t n)
 {
-    return is_there(starter->remote, starter->remote->host_of[n]);
+    const tti_remote *remote = starter->self;
+    return is_there(remote, remote->host_of[n]);
 }
 
 static tt_status
 start(tti_runtime *rt, uint32_t n, const uint8_t *begin, size_t size, tt_error *err)
 {
-    tti_remote *remote = rt->job->starter->remote;
+    tti_remote *remote = rt->job->starter->self;
     tti_remote_node *node = &remote->node[n];
     uint32_t h = remote->host_of[n];
     if (!is_there(remote, h))
         return tt_error_set(err, TT_PEER, NULL, NULL, "host %s is not there", remote->host[h].name);
-    *node = (tti_remote_node){.asked = ++remote->starts, .asked_ns = now_ns(), .is_asked = 1};
+    *node = (tti_remote_node){
+        .asked = ++remote->starts, .asked_ns = tt_clock_monotonic_ns(), .is_asked = 1};
     const tti_start_call call = {.number = node->asked,
                                  .node = n,
                                  .epoch = remote->epoch,
@@ -281,17 +279,17 @@ open_mesh(const tti_remote *remote,
 static void
 settle(tti_starter *starter)
 {
-    tti_remote *remote = starter->remote;
-    uint64_t begin = now_ns();
+    tti_remote *remote = starter->self;
+    uint64_t begin = tt_clock_monotonic_ns();
     double timeout_s = remote->job->spec.failure_timeout;
     for (double waited_s = 0; waited_s < 10 * timeout_s && !tti_interrupted;
-         waited_s = 1e-9 * (double)(now_ns() - begin)) {
+         waited_s = 1e-9 * (double)(tt_clock_monotonic_ns() - begin)) {
         uint32_t nodes = 0, launching = 0;
         look_after_hosts(remote);
         for (uint32_t n = 0; n < remote->node_count; n++)
             nodes += (uint32_t)is_there(remote, remote->host_of[n]);
         for (uint32_t h = 0; h < remote->host_count; h++)
-            launching += remote->host[h].is_here == 0 &&
+            launching += remote->host[h].presence == TTI_AWAY &&
                          remote->host[h].losses <= (uint32_t)remote->job->spec.restarts;
         if (nodes >= 2 && (launching == 0 || waited_s > timeout_s))
             return;
@@ -302,7 +300,7 @@ settle(tti_starter *starter)
 static tt_status
 open_meshes(tti_runtime *rt, tt_error *err)
 {
-    tti_remote *remote = rt->job->starter->remote;
+    tti_remote *remote = rt->job->starter->self;
     remote->epoch++;
     TT_TRY(open_mesh(remote, tti_mesh_of_parameters(remote->epoch), remote->address,
                      remote->listener, &rt->mesh, err));
@@ -311,24 +309,18 @@ open_meshes(tti_runtime *rt, tt_error *err)
 }
 
 static void
-close_meshes(tti_starter *starter)
-{
-    TT_UNUSED(starter); // the listeners are there for the next ones, too
-}
-
-static void
 say_farewell(tti_remote *remote)
 {
-    uint64_t begin = now_ns();
+    uint64_t begin = tt_clock_monotonic_ns();
     uint32_t left = 1;
     char how[120];
     for (uint32_t h = 0; h < remote->host_count; h++)
-        if (remote->host[h].is_here)
+        if (remote->host[h].presence != TTI_AWAY)
             send_to(remote, h, TT_FRAME_HOST_STOP, NULL, 0);
     for (uint32_t h = 0; h < remote->host_count; h++)
         if (remote->host[h].input >= 0) // it ends by this, too
             (void)shutdown(remote->host[h].input, SHUT_WR);
-    while (left > 0 && now_ns() - begin < FAREWELL_NS) {
+    while (left > 0 && tt_clock_monotonic_ns() - begin < FAREWELL_NS) {
         left = 0;
         for (uint32_t h = 0; h < remote->host_count; h++)
             left += remote->host[h].shell != 0 &&
@@ -364,8 +356,8 @@ tti_remote_close(tti_remote *remote)
 static void
 close_remote(tti_starter *starter)
 {
-    tti_remote_close(starter->remote);
-    starter->remote = NULL;
+    tti_remote_close(starter->self);
+    starter->self = NULL;
 }
 
 // ---- opening -----------------------------------------------------------------------------------
@@ -461,11 +453,11 @@ check_arrival(const tti_remote *remote, uint32_t *missing, tt_error *err)
     *missing = 0;
     for (uint32_t h = 0; h < remote->host_count; h++) {
         const tti_remote_host *host = &remote->host[h];
-        if (host->is_here < 0)
+        if (host->presence == TTI_OF_OTHER_DATA)
             return tt_error_set(err, TT_INVALID, host->name,
                                 "give all hosts the same files, under the same paths",
                                 "this host has other training data");
-        *missing += !host->is_here;
+        *missing += host->presence == TTI_AWAY;
     }
     return TT_OK;
 }
@@ -474,7 +466,7 @@ check_arrival(const tti_remote *remote, uint32_t *missing, tt_error *err)
 static tt_status
 await_hosts(tti_remote *remote, tt_error *err)
 {
-    uint64_t begin = now_ns();
+    uint64_t begin = tt_clock_monotonic_ns();
     char how[120];
     for (uint32_t missing = 1;;) {
         tti_remote_listen(remote);
@@ -489,7 +481,7 @@ await_hosts(tti_remote *remote, tt_error *err)
                     "no node came up on this host: %s", how);
         if (tti_interrupted)
             return tt_error_set(err, TT_CANCELLED, NULL, NULL, "interrupted before it began");
-        if (now_ns() - begin > ARRIVAL_NS)
+        if (tt_clock_monotonic_ns() - begin > ARRIVAL_NS)
             return tt_error_set(err, TT_PEER, NULL, "see that they can reach cluster.address",
                                 "%u of %u hosts have not called within %.0f s", missing,
                                 remote->host_count, 1e-9 * (double)ARRIVAL_NS);
@@ -544,11 +536,12 @@ tti_remote_open(tt_job *job, tti_starter *out, tt_error *err)
                                             .kill = kill_node,
                                             .host_of = host_of,
                                             .next = next,
-                                            .close_meshes = close_meshes,
                                             .close = close_remote};
-    TT_TRY(tti_remote_prepare(job, &out->remote, err));
+    tti_remote *remote = NULL;
+    tt_status status = tti_remote_prepare(job, &remote, err);
     out->verbs = &verbs;
-    for (uint32_t h = 0; h < out->remote->host_count; h++)
-        TT_TRY(tti_remote_launch(out->remote, h, err));
-    return await_hosts(out->remote, err);
+    out->self = remote;
+    for (uint32_t h = 0; status == TT_OK && h < remote->host_count; h++)
+        status = tti_remote_launch(remote, h, err);
+    return status == TT_OK ? await_hosts(remote, err) : status;
 }

@@ -54,12 +54,18 @@ typedef struct tti_start_call {
 
 // ---- the master's side -------------------------------------------------------------------------
 
+typedef enum tti_presence {
+    TTI_AWAY,
+    TTI_HERE,
+    TTI_OF_OTHER_DATA, // it has read its files, which are not the master's
+} tti_presence;
+
 typedef struct tti_remote_host {
     const char *name;
     tt_net_address address; // family 0: not known before it calls
     int shell;              // process of the remote shell; 0: not there
     int input;              // its standard input: the host ends when that is closed. -1: none
-    int is_here;
+    tti_presence presence;
     uint32_t losses; // in a row
     uint64_t next_ns, launched_ns, heard_ns;
     tti_host_status said; // last

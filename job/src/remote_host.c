@@ -36,13 +36,6 @@ typedef struct host {
     int has_news, must_stop;
 } host;
 
-static uint64_t
-now_ns(void)
-{
-    const tt_clock clock = tt_clock_monotonic();
-    return tt_clock_now(&clock);
-}
-
 // ---- the node's process ------------------------------------------------------------------------
 
 // What a start says, in the memory of its file (remote.h: tti_start_call).
@@ -247,7 +240,7 @@ on_frame(void *self, const tt_frame *frame, const uint8_t *payload)
     uint32_t node;
     if (frame->sender != h->in.host_count)
         return;
-    h->heard_ns = now_ns();
+    h->heard_ns = tt_clock_monotonic_ns();
     switch (frame->kind) {
     case TT_FRAME_HOST_START:
         start(h, payload, frame->payload_bytes);
@@ -276,7 +269,7 @@ say_status(host *h)
                               .address = h->address,
                               .processors = (uint64_t)tt_thread_processor_count(),
                               .memory_bytes = tti_memory_available(),
-                              .wall_ns = tti_wall_ns()};
+                              .wall_ns = tt_clock_wall_ns()};
     tti_host_node nodes[TT_PS_NODES_MAX];
     for (uint32_t n = 0; n < h->in.node_count; n++)
         if (h->in.host_of[n] == h->in.host)
@@ -291,7 +284,7 @@ say_status(host *h)
     tt_outbox outbox = tt_mesh_outbox(h->mesh, h->in.host);
     outbox.send(outbox.self, h->in.host_count, &frame, spans, 2);
     h->has_news = 0;
-    h->beat_ns = now_ns();
+    h->beat_ns = tt_clock_monotonic_ns();
 }
 
 // The remote shell's other end is closed: whoever called is gone.
@@ -307,11 +300,11 @@ static tt_status
 serve(host *h, tt_error *err)
 {
     double silence_s = TT_MAX(SILENCE_TIMEOUTS * h->in.timeout_s, (double)SILENCE_S_MIN);
-    h->heard_ns = now_ns();
+    h->heard_ns = tt_clock_monotonic_ns();
     while (!h->must_stop && !caller_is_gone()) {
         (void)tt_mesh_receive(h->mesh, h->in.host, 64, on_frame, h);
         hear_keeper(h);
-        uint64_t now = now_ns();
+        uint64_t now = tt_clock_monotonic_ns();
         if (h->has_news || now - h->beat_ns >= TTI_HOST_BEAT_NS)
             say_status(h);
         if (1e-9 * (double)(now - h->heard_ns) > silence_s)

@@ -150,7 +150,6 @@ start_shell(tti_remote *remote, uint32_t h, char *shell, tt_error *err)
 tt_status
 tti_remote_launch(tti_remote *remote, uint32_t h, tt_error *err)
 {
-    const tt_clock clock = tt_clock_monotonic();
     char *text = NULL, *shell = tt_mem_strdup(remote->job->spec.remote_shell);
     size_t bytes;
     tt_status status = shell != NULL ? TT_OK : TT_NOMEM;
@@ -162,7 +161,7 @@ tti_remote_launch(tti_remote *remote, uint32_t h, tt_error *err)
         status = start_shell(remote, h, shell, err);
     if (status == TT_OK)
         status = invite(remote, h, text, err);
-    remote->host[h].launched_ns = tt_clock_now(&clock);
+    remote->host[h].launched_ns = tt_clock_monotonic_ns();
     free(text);
     tt_mem_free(shell);
     return status;

@@ -77,20 +77,6 @@ static const struct {
     double bytes;
 } sizes[] = {{"GiB", 0x1p30}, {"MiB", 0x1p20}, {"KiB", 1024}};
 
-char *
-tti_format_bytes(double bytes, char *out, size_t size)
-{
-    for (size_t i = 0; i < TT_COUNT_OF(sizes); i++)
-        if (fabs(bytes) >= sizes[i].bytes) {
-            double count = bytes / sizes[i].bytes;
-            int digits = fabs(count) < 9.995 ? 2 : fabs(count) < 99.95 ? 1 : 0;
-            (void)snprintf(out, size, "%.*f %s", digits, count, sizes[i].name);
-            return out;
-        }
-    (void)snprintf(out, size, "%.4g bytes", bytes);
-    return out;
-}
-
 // Name number `index` of names joined by commas; 0 when there is none.
 static int
 value_name(const char *names, double index, char *out, size_t size)

@@ -118,8 +118,6 @@ char *tti_format_time(double seconds, char *out, size_t size);
 char *tti_format_clock(double seconds, char *out, size_t size);
 // "71,300"
 char *tti_format_count(double count, char *out, size_t size);
-// "31.2 KiB"
-char *tti_format_bytes(double bytes, char *out, size_t size);
 // A knob's value with its unit: "256 KiB", "on", "avx2", "3 threads". plain: as one writes it in a
 // job file: "256KiB", "on", "3".
 char *tti_format_value(const tt_store_knob *knob, double value, int plain, char *out, size_t size);

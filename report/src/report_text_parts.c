@@ -1,5 +1,6 @@
 // The sections of the terminal report.
 #include "report_model.h"
+#include "tt/core_text.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -329,7 +330,7 @@ tti_print_moves(const tti_printer *p)
         char mean[40], longest[40], lost[40], wait[40], bytes[40], carried[100] = "nothing";
         if (k->partitions > 0 || k->bytes > 0)
             (void)snprintf(carried, sizeof carried, "%" PRId64 " partitions, %s", k->partitions,
-                           tti_format_bytes((double)k->bytes, bytes, sizeof bytes));
+                           tt_text_bytes((double)k->bytes, bytes, sizeof bytes));
         (void)fprintf(p->out, "  %-14.14s %-10.10s %5" PRId64 " %9s %9s %9s %9s  %s\n", k->kind,
                       k->method, k->count,
                       tti_format_time(k->duration_s / (double)k->count, mean, sizeof mean),

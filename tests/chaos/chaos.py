@@ -341,18 +341,8 @@ def describe(name, seconds):
     return f"{name}: {len(seconds)}, median {statistics.median(seconds):.3f} s, worst {max(seconds):.3f} s"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("trimtab")
-    parser.add_argument("--rounds", type=int, default=int(os.environ.get("CHAOS_ROUNDS", "100")))
-    parser.add_argument("--seed", type=int, default=int(os.environ.get("CHAOS_SEED", "1")))
-    parser.add_argument("--longest-stop", type=float, default=float(os.environ.get("CHAOS_LONGEST_STOP", "10")))
-    parser.add_argument("--engine", choices=sorted(ENGINES), default=os.environ.get("CHAOS_ENGINE", "local"))
-    parser.add_argument("--slack", type=float, default=float(os.environ.get("CHAOS_SLACK", "1")),
-                        help="times the allowed time until a node is back")
-    options = parser.parse_args()
-    options.trimtab = os.path.abspath(options.trimtab)
-    options.place = ENGINES[options.engine]()
+def play(options):
+    """All rounds. Returns how many of them failed."""
     times, faults, failed = {"kill": [], "stop": [], "host": [], "cut": [], "power": []}, 0, 0
     for seed in range(options.seed, options.seed + options.rounds):
         one = Round(options, seed)
@@ -370,8 +360,25 @@ def main():
     print(f"{options.rounds} rounds, {faults} faults, {failed} failed; back in service after {describe('kill -9', times['kill'])}; "
           f"{describe('silence', times['stop'])}; {describe('a host', times['host'])}; {describe('a cut cable', times['cut'])}; "
           f"{describe('a power failure', times['power'])}")
-    options.place.close()
-    return 1 if failed else 0
+    return failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("trimtab")
+    parser.add_argument("--rounds", type=int, default=int(os.environ.get("CHAOS_ROUNDS", "100")))
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("CHAOS_SEED", "1")))
+    parser.add_argument("--longest-stop", type=float, default=float(os.environ.get("CHAOS_LONGEST_STOP", "10")))
+    parser.add_argument("--engine", choices=sorted(ENGINES), default=os.environ.get("CHAOS_ENGINE", "local"))
+    parser.add_argument("--slack", type=float, default=float(os.environ.get("CHAOS_SLACK", "1")),
+                        help="times the allowed time until a node is back")
+    options = parser.parse_args()
+    options.trimtab = os.path.abspath(options.trimtab)
+    options.place = ENGINES[options.engine]()
+    try:
+        return 1 if play(options) else 0
+    finally:
+        options.place.close()
 
 
 if __name__ == "__main__":

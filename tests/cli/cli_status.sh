@@ -17,7 +17,7 @@ await_status() { # till the run that was begun last has one
 "$trimtab" run long.yaml -q >/dev/null 2>&1 &
 check 'it is going on' await_status
 check 'the job' says ' iterations, epoch .*, loss .*, asp on engine threads$' out
-check 'a server' says '^ +0 +server +alive +[0-9]+ partitions +[0-9.]+ [kMG]?B' out
+check 'a server' says '^ +0 +server +alive +[0-9]+ partitions +[0-9.]+ ([KMG]iB|bytes)' out
 check 'workers' test "$(grep -cE '^ +[0-9] +worker +alive +[0-9]+ iterations, +[0-9]+ behind' out)" -ge 1
 kill -9 $!
 wait 2>/dev/null

@@ -10,9 +10,9 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 
 HEAD, KEY = 40, 32  # bytes of an invitation before its key, and of the key (job/src/invitation.c)
+LOOK_EVERY_S = 0.3
 JOB = """
 data: {format: clicklog, rows: 20000, columns: 2000, fields: 11}
 model: {kind: logistic_regression}
@@ -71,13 +71,14 @@ def main():
         environment = {**os.environ, "TRIMTAB_REPOSITORY": "off", "TEST_DIRECTORY": directory, "TEST_MARK": mark}
         job = subprocess.Popen([trimtab, "run", "job.yaml", "-v"], cwd=directory, env=environment, stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        seen = []
-        while job.poll() is None:
-            time.sleep(0.3)
-            found = list(processes(mark))
-            looked = max(looked, len(found))
-            seen += found
-        output = job.stdout.read()
+        seen, output = [], None
+        while output is None:
+            try:
+                output, _ = job.communicate(timeout=LOOK_EVERY_S)
+            except subprocess.TimeoutExpired:
+                found = list(processes(mark))
+                looked = max(looked, len(found))
+                seen += found
         keys = set()
         for host in ("127.0.0.1", "localhost"):
             with open(os.path.join(directory, f"carried.{host}"), "rb") as file:

@@ -88,6 +88,12 @@ typedef struct tt_span {
     size_t size;
 } tt_span;
 
+// Fills in what every transport does (all but kind and what the kind says) before `sender` sends
+// the frame with these pieces as its payload. Returns the bytes of frame and payload together.
+// thread [any]
+size_t
+tt_frame_complete(tt_frame *frame, uint32_t sender, const tt_span *spans, uint32_t span_count);
+
 // Where protocol cores put what they want sent. `send` copies before it returns and never blocks;
 // magic, version and payload_bytes are filled in by it.
 typedef struct tt_outbox {

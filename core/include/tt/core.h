@@ -14,6 +14,7 @@
 #include "tt/core_mem.h"
 #include "tt/core_rng.h"
 #include "tt/core_status.h"
+#include "tt/core_text.h"
 #include "tt/core_thread.h"
 #include "tt/core_vec.h"
 

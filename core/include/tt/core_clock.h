@@ -19,9 +19,13 @@ tt_clock_now(const tt_clock *clock)
 {
     return clock->now_ns(clock->self);
 }
+// Now of the monotonic clock, for code that is of one host and of real time by its nature.
+uint64_t tt_clock_monotonic_ns(void);
 // Processor time of this process in nanoseconds, for benches and measurements.
 uint64_t tt_clock_cpu_ns(void);
 // Seconds since 1970, for names and records only.
 int64_t tt_clock_wall_seconds(void);
+// The same in nanoseconds, to compare hosts' clocks.
+int64_t tt_clock_wall_ns(void);
 
 #endif
