@@ -137,7 +137,7 @@ view_without_dead(tti_runtime *rt, const uint8_t *is_dead, tt_ps_view **out)
     for (uint32_t p = 0; p < partitions; p++)
         moving[p] = tt_load_acquire(&rt->moving[p]) != 0; // partition_retired
     tt_status status =
-        tt_ps_view_without(rt->newest->view, is_dead, moving,
+        tt_ps_view_without(rt->newest->view, is_dead, moving, NULL,
                            tt_reconfig_servers(&rt->job->space, &rt->newest->setting), out);
     tt_mem_free(moving);
     return status;

@@ -51,7 +51,7 @@ leave_out(tti_runtime *rt, const uint8_t *is_gone, uint32_t servers)
     uint8_t *moving = tt_mem_zalloc(TT_MAX(whole->partition_count, 1u), 1);
     if (moving == NULL)
         return TT_NOMEM;
-    tt_status status = tt_ps_view_without(whole, is_gone, moving, servers, &rest);
+    tt_status status = tt_ps_view_without(whole, is_gone, moving, NULL, servers, &rest);
     tt_mem_free(moving);
     if (status != TT_OK)
         return status;

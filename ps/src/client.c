@@ -25,6 +25,7 @@ tt_ps_client_open(const tt_ps_table *table,
     size_t floats = (size_t)max_keys * table->width;
     size_t scattered = table->kind == TT_PS_SPARSE ? floats : 0;
     client->routes = tt_mem_zalloc(table->partition_count, sizeof *client->routes);
+    client->attempts = tt_mem_zalloc(TT_MAX(node_count, 1u), sizeof *client->attempts);
     client->requests = tt_mem_zalloc(table->partition_count, sizeof *client->requests);
     // Not zeroed: pages are taken as far as they are used.
     size_t keys = (size_t)max_keys + 1;
@@ -33,9 +34,9 @@ tt_ps_client_open(const tt_ps_table *table,
     client->partition_of_key = tt_mem_alloc(keys * sizeof *client->partition_of_key);
     client->packed = tt_mem_alloc((scattered + 1) * sizeof(float));
     client->halves = tt_mem_alloc((floats + 2) * sizeof(tt_bf16));
-    if (client->routes == NULL || client->requests == NULL || client->wire_keys == NULL ||
-        client->order == NULL || client->partition_of_key == NULL || client->packed == NULL ||
-        client->halves == NULL) {
+    if (client->routes == NULL || client->requests == NULL || client->attempts == NULL ||
+        client->wire_keys == NULL || client->order == NULL || client->partition_of_key == NULL ||
+        client->packed == NULL || client->halves == NULL) {
         tt_ps_client_close(client);
         return tt_error_set(err, TT_NOMEM, NULL, "lower batch_size or cluster.nodes",
                             "no memory for the buffers of worker %u", node);
@@ -54,6 +55,7 @@ tt_ps_client_close(tt_ps_client *client)
         tt_mem_free(client->routes[p].carry_state);
     }
     tt_mem_free(client->routes);
+    tt_mem_free(client->attempts);
     tt_mem_free(client->requests);
     tt_mem_free(client->wire_keys);
     tt_mem_free(client->order);
@@ -351,6 +353,7 @@ on_moved(tt_ps_client *client, const tt_frame *frame)
         route->carry_of = 0; // originals of another seal are worth nothing there (rule 4)
     route->moved_at = frame->extra;
     route->pull_from = route->push_to = (uint16_t)frame->detail;
+    tti_route_by_the_newest(client, route, frame);
     tti_count(&client->counters.redirected, 1);
     request->moving = 1;
     tti_client_send(client, request);

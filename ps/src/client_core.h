@@ -39,10 +39,11 @@ typedef enum tti_operation { TTI_IDLE, TTI_PULLING, TTI_PUSHING } tti_operation;
 struct tt_ps_client {
     const tt_ps_table *table;
     uint32_t node, node_count;
-    uint32_t attempt; // which process of this number it is
+    uint32_t attempt;   // which process of this number it is
+    uint32_t *attempts; // [node_count] of all, as last seen
     tt_outbox outbox;
     tt_ps_hooks hooks;
-    const tt_ps_view *view;
+    const tt_ps_view *view, *lost; // adopted; in which somebody has died since, or NULL
     uint64_t now_ns, next_look_ns; // the latter for what has had no answer
     uint32_t in_flight;
     int bf16;
@@ -84,6 +85,10 @@ tti_count(uint64_t *counter, uint64_t amount)
 
 // What was pushed to a partition before a restore is gone with the state it went to.
 void tti_route_count_anew(tti_route *route, uint32_t restored_at);
+
+// The route that an answer MOVED has named, unless who sent it had not heard of a death: it may
+// lead to the dead.
+void tti_route_by_the_newest(const tt_ps_client *client, tti_route *route, const tt_frame *frame);
 
 // ---- client_keys.c -----------------------------------------------------------------------------
 

@@ -124,7 +124,10 @@ tti_server_seal(tt_ps_server *server, tti_slot *slot, uint32_t generation, uint1
     slot->departure.licensed = tt_mem_zalloc(slot->partition->rows, 1);
     TT_ASSERT(slot->departure.licensed != NULL); // a byte for each row that was just held
     tti_round_fini(&slot->collecting, server->table->slice_count);
-    send_seal(server, slot);
+    uint32_t p = index_of(server, slot);
+    slot->departure.by_copy = server->view->spare[p] == server->view->owner[p];
+    if (!slot->departure.by_copy)
+        send_seal(server, slot);
     // Parked pulls: those the seal can answer get it, the others must be judged where clocks
     // advance.
     tti_held *parked = slot->parked;
@@ -284,6 +287,11 @@ drain_piece(tt_ps_server *server, tti_slot *slot)
 void
 tti_server_drain(tt_ps_server *server, tti_slot *slot)
 {
+    if (slot->departure.by_copy) {
+        tti_copies_hand_over(server, slot);
+        slot->departure.drained = 1;
+        return;
+    }
     while (drain_piece(server, slot) && slot->drains)
         ; // as many pieces as the partition has
 }
@@ -330,9 +338,15 @@ tti_server_handle_complete(tt_ps_server *server, tti_slot *slot, const tt_frame 
     if (slot->state != TTI_SEALED || frame->extra != slot->moved_at)
         return;
     uint16_t owner = slot->peer;
-    tti_slot_clear(server, slot);
-    slot->state = TTI_RETIRED;
+    tti_held *answers = tti_copies_take_answers(slot);
+    if (tti_is_target(server, slot)) {
+        tti_backup_stay(server, slot);
+    } else {
+        tti_slot_clear(server, slot);
+        slot->state = TTI_RETIRED;
+    }
     slot->peer = owner;
+    tti_copies_turn_away(server, slot, answers);
     tti_server_count_bytes(server);
     if (server->hooks.retired != NULL)
         server->hooks.retired(server->hooks.self, index_of(server, slot), slot->moved_at);
@@ -390,6 +404,13 @@ install(
     count(&server->counters.rows_installed, 1);
 }
 
+void
+tti_server_say_complete(tt_ps_server *server, const tti_slot *slot)
+{
+    tt_frame frame = move_frame(server, slot, TT_FRAME_COMPLETE);
+    send_to_peer(server, slot, &frame, NULL, 0);
+}
+
 static void
 finish_if_complete(tt_ps_server *server, tti_slot *slot)
 {
@@ -400,13 +421,13 @@ finish_if_complete(tt_ps_server *server, tti_slot *slot)
     slot->news = 1;
     tt_mem_free(slot->arrival.present);
     slot->arrival.present = NULL;
-    tt_frame frame = move_frame(server, slot, TT_FRAME_COMPLETE);
-    send_to_peer(server, slot, &frame, NULL, 0);
+    tti_server_say_complete(server, slot);
+    tti_copies_advance(server, slot);
 }
 
 // The seal may be of before a worker died or joined: its successor is counted anew.
-static void
-install_records(tt_ps_server *server, tti_slot *slot, const uint8_t *records)
+void
+tti_server_install_records(tt_ps_server *server, tti_slot *slot, const uint8_t *records)
 {
     const tt_ps_view *view = server->view;
     size_t nodes = server->node_count;
@@ -440,7 +461,7 @@ tti_server_handle_seal(tt_ps_server *server,
     slot->partition->steps = seal.steps;
     slot->partition->iterations = seal.iterations;
     slot->round = seal.round;
-    install_records(server, slot, payload + sizeof seal);
+    tti_server_install_records(server, slot, payload + sizeof seal);
     slot->arrival.key_count = seal.key_count;
     (void)tti_partition_reserve(slot->partition, seal.key_count);
     slot->arrival.header_in = 1;
@@ -458,10 +479,8 @@ tti_server_handle_piece(tt_ps_server *server,
     if (frame->extra != slot->moved_at)
         return;
     if (slot->state == TTI_SERVING && (frame->flags & TT_FRAME_LAST) != 0 &&
-        frame->sender == slot->peer) {
-        tt_frame again = move_frame(server, slot, TT_FRAME_COMPLETE); // ours was lost
-        send_to_peer(server, slot, &again, NULL, 0);
-    }
+        frame->sender == slot->peer)
+        tti_server_say_complete(server, slot); // ours was lost
     if (slot->state != TTI_ARRIVING)
         return;
     const uint8_t *flags = payload + padded(frame->count * tti_key_bytes(server->table));
@@ -589,6 +608,11 @@ tti_server_arriving(tt_ps_server *server,
 void
 tti_server_move_tick(tt_ps_server *server, tti_slot *slot)
 {
+    if (slot->state == TTI_SEALED && slot->departure.by_copy) {
+        if (slot->departure.drained && ++slot->ticks % 16 == 0)
+            tti_copies_hand_over(server, slot);
+        return;
+    }
     if (slot->state == TTI_SEALED && slot->departure.drained && ++slot->ticks % 4 == 0) {
         seal_piece nothing = piece_room(server, 1, tti_partition_cell_floats(slot->partition));
         piece_send(server, slot, &nothing,

@@ -5,7 +5,7 @@
 static size_t
 array_bytes(size_t p, size_t n)
 {
-    return p * (2 * sizeof(uint32_t) + 2 * sizeof(uint16_t) + 1) + n * (3 * sizeof(uint32_t) + 2);
+    return p * (3 * sizeof(uint32_t) + 4 * sizeof(uint16_t) + 1) + n * (3 * sizeof(uint32_t) + 2);
 }
 
 // One piece of memory: the arrays lie behind the view, the widest elements first.
@@ -20,12 +20,15 @@ alloc_view(uint32_t partition_count, uint32_t node_count)
     view->node_count = node_count;
     view->moved_at = (uint32_t *)(view + 1);
     view->restored_at = view->moved_at + p;
-    view->join_clock = view->restored_at + p;
+    view->backup_at = view->restored_at + p;
+    view->join_clock = view->backup_at + p;
     view->joined_at = view->join_clock + n;
     view->attempt = view->joined_at + n;
     view->owner = (uint16_t *)(view->attempt + n);
     view->previous = view->owner + p;
-    view->moved_by = (uint8_t *)(view->previous + p);
+    view->backup = view->previous + p;
+    view->spare = view->backup + p;
+    view->moved_by = (uint8_t *)(view->spare + p);
     view->is_worker = view->moved_by + p;
     view->is_gone = view->is_worker + n;
     return view;
@@ -39,8 +42,16 @@ copy_view(const tt_ps_view *from, tt_ps_view *to)
     to->lost_at = from->lost_at;
     to->redo_from = from->redo_from;
     to->redo_until = from->redo_until;
+    to->replicas = from->replicas;
     memcpy(to->slice_owner, from->slice_owner, sizeof to->slice_owner);
     memcpy(to + 1, from + 1, array_bytes(from->partition_count, from->node_count));
+}
+
+static void
+set_backup(tt_ps_view *view, uint32_t p, uint16_t node)
+{
+    view->backup[p] = node;
+    view->backup_at[p] = view->generation;
 }
 
 typedef struct dealing {
@@ -145,6 +156,108 @@ place(tt_ps_view *view, const uint8_t *is_server)
     return status;
 }
 
+// ---- backups -----------------------------------------------------------------------------------
+
+// A server that is not the owner, the one with the fewest copies; else the worker that would become
+// a server first, so that one is enough for all.
+static uint16_t
+choose_backup(const tt_ps_view *view, uint32_t p, const uint32_t *copies)
+{
+    uint16_t best = TT_PS_NOBODY, worker = TT_PS_NOBODY;
+    for (uint32_t n = 0; n < view->node_count; n++) {
+        if (view->is_gone[n] || n == view->owner[p])
+            continue;
+        if (view->is_worker[n])
+            worker = worker == TT_PS_NOBODY ? (uint16_t)n : worker;
+        else if (best == TT_PS_NOBODY || copies[n] < copies[best])
+            best = (uint16_t)n;
+    }
+    return best != TT_PS_NOBODY ? best : worker;
+}
+
+// Without memory for it now they stay without: another generation will have one.
+static uint32_t *
+count_copies(const tt_ps_view *view)
+{
+    uint32_t *copies = tt_mem_zalloc(view->node_count + 1u, sizeof *copies);
+    for (uint32_t p = 0; copies != NULL && p < view->partition_count; p++)
+        if (view->backup[p] != TT_PS_NOBODY)
+            copies[view->backup[p]]++;
+    return copies;
+}
+
+// For those that have none.
+static void
+choose_backups(tt_ps_view *view)
+{
+    uint32_t *copies = view->replicas > 0 ? count_copies(view) : NULL;
+    for (uint32_t p = 0; copies != NULL && p < view->partition_count; p++) {
+        if (view->backup[p] != TT_PS_NOBODY)
+            continue;
+        set_backup(view, p, choose_backup(view, p, copies));
+        if (view->backup[p] != TT_PS_NOBODY)
+            copies[view->backup[p]]++;
+    }
+    tt_mem_free(copies);
+}
+
+// Whether partition p is as well protected as it can be.
+static int
+is_well_backed(const tt_ps_view *view, uint32_t p, const uint32_t *copies)
+{
+    uint16_t better = choose_backup(view, p, copies), now = view->backup[p];
+    if (better == TT_PS_NOBODY)
+        return now == TT_PS_NOBODY;
+    return now != TT_PS_NOBODY && !(view->is_worker[now] && !view->is_worker[better]);
+}
+
+tt_status
+tt_ps_view_protect(const tt_ps_view *view, const uint8_t *is_backed, tt_ps_view **out)
+{
+    uint32_t *copies, changes = 0;
+    *out = NULL;
+    if (view->replicas == 0)
+        return TT_OK;
+    tt_ps_view *next;
+    TT_TRY(tt_ps_view_next(view, NULL, &next));
+    copies = count_copies(next);
+    for (uint32_t p = 0; copies != NULL && p < view->partition_count; p++) {
+        if (next->spare[p] != TT_PS_NOBODY && is_backed[p]) {
+            next->spare[p] = TT_PS_NOBODY;
+            changes++;
+        }
+        if (next->spare[p] != TT_PS_NOBODY || is_well_backed(next, p, copies))
+            continue;
+        next->spare[p] = is_backed[p] ? next->backup[p] : TT_PS_NOBODY;
+        set_backup(next, p, choose_backup(next, p, copies));
+        copies[next->backup[p]]++;
+        changes++;
+    }
+    tt_status status = copies != NULL ? TT_OK : TT_NOMEM;
+    tt_mem_free(copies);
+    if (changes > 0 && status == TT_OK)
+        *out = next;
+    else
+        tt_ps_view_free(next);
+    return status;
+}
+
+int
+tt_ps_view_is_backed(const tt_ps_view *before, const tt_ps_view *after, uint32_t p, int was_backed)
+{
+    uint16_t backup = after->backup[p];
+    if (backup == TT_PS_NOBODY || after->restored_at[p] == after->generation)
+        return 0;
+    if (backup == before->backup[p])
+        return was_backed;
+    // The old owner of a partition that moves to its backup keeps what it has (tt_ps_view_give).
+    int stays = backup == before->owner[p] && after->moved_at[p] == after->generation &&
+                after->spare[p] == after->owner[p];
+    return stays || backup == before->spare[p];
+}
+
+// ---- generations -------------------------------------------------------------------------------
+
 tt_status
 tt_ps_view_first(const tt_ps_table *table,
                  uint32_t node_count,
@@ -156,6 +269,7 @@ tt_ps_view_first(const tt_ps_table *table,
     if (view == NULL)
         return TT_NOMEM;
     view->generation = 1;
+    view->replicas = (uint32_t)table->replicas;
     view->slice_count = table->consistency == TT_PS_BSP ? table->slice_count : 0;
     memset(view->owner, 0xff, table->partition_count * sizeof *view->owner);
     memset(view->slice_owner, 0xff, sizeof view->slice_owner);
@@ -169,6 +283,9 @@ tt_ps_view_first(const tt_ps_table *table,
         view->joined_at[n] = view->is_worker[n];
         view->attempt[n] = 1;
     }
+    memset(view->backup, 0xff, table->partition_count * sizeof *view->backup);
+    memset(view->spare, 0xff, table->partition_count * sizeof *view->spare);
+    choose_backups(view);
     return TT_OK;
 }
 
@@ -181,15 +298,34 @@ tt_ps_view_restore(tt_ps_view *view)
     }
 }
 
+void
+tt_ps_view_give(tt_ps_view *view, uint32_t p, uint16_t to)
+{
+    uint16_t from = view->owner[p];
+    view->previous[p] = from;
+    view->owner[p] = to;
+    view->moved_at[p] = view->generation;
+    // Whoever has replicas does not want to wait for what workers carry, for nothing is
+    // acknowledged before the backup has it all.
+    view->moved_by[p] = view->replicas > 0 ? TT_PS_MOVE_DRAIN : TT_PS_MOVE_ON_DEMAND;
+    if (view->spare[p] == from) // of a move before
+        view->spare[p] = TT_PS_NOBODY;
+    if (view->backup[p] == to)
+        set_backup(view, p, from);
+    else if (view->spare[p] != to)
+        return;
+    view->spare[p] = to; // it has a copy, and is given the rest at once
+}
+
 // Those whose owner is another one than in `view` move.
 static void
 note_moves(const tt_ps_view *view, tt_ps_view *next)
 {
     for (uint32_t p = 0; p < view->partition_count; p++)
         if (next->owner[p] != view->owner[p]) {
-            next->previous[p] = view->owner[p];
-            next->moved_at[p] = next->generation;
-            next->moved_by[p] = TT_PS_MOVE_ON_DEMAND;
+            uint16_t to = next->owner[p];
+            next->owner[p] = view->owner[p];
+            tt_ps_view_give(next, p, to);
         }
     for (uint32_t n = 0; n < view->node_count; n++)
         if (next->is_worker[n] && !view->is_worker[n])
@@ -276,14 +412,74 @@ hand_on(uint16_t *owner, uint32_t count, const tt_ps_view *view, int workers)
             owner[i] = least_loaded(owner, count, view, workers);
 }
 
+// One that a dead node has, or that was on its way from one.
+static int
+is_lost(const tt_ps_view *view, const uint8_t *moving, const tt_ps_view *next, uint32_t p)
+{
+    return next->is_gone[view->owner[p]] || (moving[p] && next->is_gone[view->previous[p]]);
+}
+
+static int
+is_there(const tt_ps_view *view, uint16_t node)
+{
+    return node != TT_PS_NOBODY && !view->is_gone[node];
+}
+
+// Who has everything that was acknowledged of a lost partition; nobody: it is to be restored.
+static uint16_t
+heir(const tt_ps_view *view, const uint8_t *is_backed, const tt_ps_view *next, uint32_t p)
+{
+    uint32_t workers = 0;
+    uint16_t found = TT_PS_NOBODY;
+    for (uint32_t n = 0; n < view->node_count; n++)
+        workers += next->is_worker[n];
+    if (is_there(next, view->backup[p]) && is_backed != NULL && is_backed[p])
+        found = view->backup[p];
+    else if (is_there(next, view->spare[p]))
+        found = view->spare[p];
+    // The last worker is needed as such.
+    return found != TT_PS_NOBODY && next->is_worker[found] && workers < 2 ? TT_PS_NOBODY : found;
+}
+
+// Lost partitions of which there is a copy go on from it; and of the others' copies those that died
+// are gone.
+static void
+promote_backups(const tt_ps_view *view,
+                const uint8_t *moving,
+                const uint8_t *is_backed,
+                tt_ps_view *next)
+{
+    for (uint32_t p = 0; p < view->partition_count; p++) {
+        uint16_t to =
+            is_lost(view, moving, next, p) ? heir(view, is_backed, next, p) : TT_PS_NOBODY;
+        if (to != TT_PS_NOBODY) {
+            next->owner[p] = next->previous[p] = to;
+            next->is_worker[to] = 0;
+            next->moved_at[p] = next->generation;
+            next->moved_by[p] = TT_PS_MOVE_PROMOTE;
+        }
+        if (!is_there(next, view->backup[p]) || view->backup[p] == next->owner[p])
+            next->backup[p] = TT_PS_NOBODY;
+        if (!is_there(next, view->spare[p]) ||
+            (view->spare[p] == next->owner[p] && view->owner[p] != next->owner[p]))
+            next->spare[p] = TT_PS_NOBODY;
+        // Where the owner is the spare, the partition is still on its way to it.
+        if (next->backup[p] != TT_PS_NOBODY || next->spare[p] == next->owner[p])
+            continue;
+        set_backup(next, p, next->spare[p]); // which has had everything all along
+        next->spare[p] = TT_PS_NOBODY;
+    }
+}
+
 // Those that a dead node has, or that were on their way from one.
 static void
 restore_lost(const tt_ps_view *view, const uint8_t *moving, tt_ps_view *next)
 {
     for (uint32_t p = 0; p < view->partition_count; p++) {
-        int from_the_dead = moving[p] && next->is_gone[view->previous[p]];
-        if (!next->is_gone[view->owner[p]] && !from_the_dead)
+        if (!is_lost(view, moving, next, p) ||
+            (next->moved_at[p] == next->generation && next->moved_by[p] == TT_PS_MOVE_PROMOTE))
             continue;
+        next->backup[p] = next->spare[p] = TT_PS_NOBODY;
         if (next->is_gone[view->owner[p]])
             next->owner[p] = UINT16_MAX;
         next->moved_at[p] = next->restored_at[p] = next->generation;
@@ -299,6 +495,7 @@ tt_status
 tt_ps_view_without(const tt_ps_view *view,
                    const uint8_t *is_dead,
                    const uint8_t *moving,
+                   const uint8_t *is_backed,
                    uint32_t servers,
                    tt_ps_view **out)
 {
@@ -313,12 +510,14 @@ tt_ps_view_without(const tt_ps_view *view,
         next->is_worker[n] = 0;
         next->attempt[n]++;
     }
+    promote_backups(view, moving, is_backed, next);
     if (!promote(next, TT_MAX(servers, 1u))) {
         tt_ps_view_free(next);
         *out = NULL;
         return TT_PEER;
     }
     restore_lost(view, moving, next);
+    choose_backups(next);
     if (memchr(next->is_worker, 1, view->node_count) != NULL)
         hand_on(next->slice_owner, view->slice_count, next, 1);
     return TT_OK;
@@ -352,7 +551,7 @@ void
 tt_ps_view_move_by(tt_ps_view *view, tt_ps_move move)
 {
     for (uint32_t p = 0; p < view->partition_count; p++)
-        if (view->moved_at[p] == view->generation)
+        if (view->moved_at[p] == view->generation && view->replicas == 0)
             view->moved_by[p] = (uint8_t)move;
 }
 
@@ -377,6 +576,7 @@ visit(tt_ps_view *view, tt_archive *archive)
     TT_ARCHIVE(archive, view->redo_from);
     TT_ARCHIVE(archive, view->redo_until);
     TT_ARCHIVE(archive, view->slice_owner);
+    TT_ARCHIVE(archive, view->replicas);
     tt_archive_field(archive, view + 1, array_bytes(view->partition_count, view->node_count));
 }
 
@@ -389,6 +589,12 @@ tt_ps_view_save(const tt_ps_view *view, tt_archive *out)
     visit((tt_ps_view *)(uintptr_t)view, out); // which only reads it
 }
 
+static int
+is_node_or_nobody(const tt_ps_view *view, uint16_t node)
+{
+    return node < view->node_count || node == TT_PS_NOBODY;
+}
+
 // Whoever it names is one of its nodes.
 static int
 makes_sense(const tt_ps_view *view)
@@ -397,7 +603,8 @@ makes_sense(const tt_ps_view *view)
     for (uint32_t k = 0; fine && k < view->slice_count; k++)
         fine = view->slice_owner[k] < view->node_count || view->slice_owner[k] == UINT16_MAX;
     for (uint32_t p = 0; fine && p < view->partition_count; p++)
-        fine = view->owner[p] < view->node_count && view->previous[p] < view->node_count;
+        fine = view->owner[p] < view->node_count && view->previous[p] < view->node_count &&
+               is_node_or_nobody(view, view->backup[p]) && is_node_or_nobody(view, view->spare[p]);
     return fine;
 }
 

@@ -41,7 +41,7 @@ tti_server_answer_moved(tt_ps_server *server, const tti_slot *slot, const tt_fra
 {
     // Whoever gave it away knows where it went; whoever never had it says what the view says.
     uint16_t owner = server->view->owner[request->partition];
-    if (slot->state == TTI_ARRIVING)
+    if (slot->state == TTI_ARRIVING || slot->copies.takes_over)
         owner = slot->peer;
     else if (slot->state == TTI_SEALED || slot->state == TTI_RETIRED)
         owner = slot->moved_at >= server->view->moved_at[request->partition] ? slot->peer : owner;
@@ -56,10 +56,10 @@ tti_server_answer_moved(tt_ps_server *server, const tti_slot *slot, const tt_fra
 }
 
 void
-tti_server_ack(tt_ps_server *server, const tti_slot *slot, const tt_frame *request)
+tti_server_ack(tt_ps_server *server, tti_slot *slot, const tt_frame *request)
 {
     tt_frame frame = answer(server, slot, request, TT_FRAME_PUSH_ACK);
-    server->outbox.send(server->outbox.self, request->sender, &frame, NULL, 0);
+    tti_copies_answer(server, slot, request->sender, &frame);
 }
 
 // ---- pull -------------------------------------------------------------------------------------
@@ -216,6 +216,9 @@ tti_server_handle_pull(tt_ps_server *server,
     case TTI_ARRIVING:
         tti_server_arriving(server, slot, frame, payload);
         break;
+    case TTI_BACKUP:
+        tti_backup_request(server, slot, frame, payload);
+        break;
     case TTI_ABSENT:
     case TTI_RETIRED:
         tti_server_answer_moved(server, slot, frame);
@@ -244,8 +247,11 @@ tti_server_apply(tt_ps_server *server,
 {
     uint32_t rows_pushed =
         rows == NULL && (frame->flags & TT_FRAME_WHOLE) != 0 ? slot->partition->rows : frame->count;
-    slot->sequence[frame->sender] = frame->sequence;
-    count(&server->counters.pushes, 1);
+    // A backup may know already of a death that the owner has not heard of when it applied this.
+    int counts = frame->attempt == server->attempts[frame->sender];
+    if (counts)
+        slot->sequence[frame->sender] = frame->sequence;
+    count(&server->counters.pushes, slot->state != TTI_BACKUP);
     int round_done = 0;
     if (server->table->consistency == TT_PS_BSP) {
         TT_ASSERT(frame->clock ==
@@ -255,17 +261,20 @@ tti_server_apply(tt_ps_server *server,
                           server->table->slice_count, frame->detail, rows, rows_pushed, gradients))
             round_done = 1;
     } else {
-        slot->clock[frame->sender] = TT_MAX(slot->clock[frame->sender], frame->clock);
+        if (counts)
+            slot->clock[frame->sender] = TT_MAX(slot->clock[frame->sender], frame->clock);
         if (rows_pushed > 0)
             tti_partition_step(slot->partition, server->ops, rows, rows_pushed, gradients,
                                frame->detail);
     }
-    if (frame->partition == 0)
+    if (frame->partition == 0 && slot->state != TTI_BACKUP)
         tt_store_relaxed(&server->counters.iterations, slot->partition->iterations);
     if (round_done)
         slot->past.round = slot->round;
     slot->round += (uint32_t)round_done;
     slot->news |= round_done;
+    if (slot->state == TTI_BACKUP)
+        return;
     // When everything is as it says: who hears it may rest, and what is here be saved.
     tti_server_ack(server, slot, frame);
     if (round_done && tti_server_seal_if_due(server, slot))
@@ -286,11 +295,47 @@ is_in(const tt_ps_server *server, const tti_slot *slot, const tt_frame *frame)
 }
 
 static void
-answer_probe(tt_ps_server *server, const tti_slot *slot, const tt_frame *request)
+answer_probe(tt_ps_server *server, tti_slot *slot, const tt_frame *request)
 {
     tt_frame frame = answer(server, slot, request, TT_FRAME_PUSH_ACK);
     frame.flags = is_in(server, slot, request) ? TT_FRAME_BEFORE : 0;
-    server->outbox.send(server->outbox.self, request->sender, &frame, NULL, 0);
+    // What is in here must be so at the backup, for whoever hears it does not send it again.
+    tti_copies_answer(server, slot, request->sender, &frame);
+}
+
+// The rows of a push, created where they are not there; false without memory for one. *rows NULL:
+// all of them. *values: where its gradients begin.
+static int
+rows_of_push(tt_ps_server *server,
+             const tti_slot *slot,
+             const tt_frame *frame,
+             const uint8_t *payload,
+             const uint32_t **rows,
+             const uint8_t **values)
+{
+    *rows = NULL;
+    *values = payload;
+    if ((frame->flags & TT_FRAME_WHOLE) != 0)
+        return 1;
+    uint32_t *found = tti_server_rows(server, frame->count + 1);
+    *values += (frame->count * tti_key_bytes(server->table) + 3) & ~(size_t)3;
+    *rows = found;
+    return tti_partition_find_or_create_all(slot->partition, payload, frame->count, found) ==
+           frame->count;
+}
+
+void
+tti_server_apply_copy(tt_ps_server *server,
+                      tti_slot *slot,
+                      const tt_frame *frame,
+                      const uint8_t *payload)
+{
+    const uint32_t *rows;
+    const uint8_t *values;
+    size_t floats = (size_t)row_count(slot, frame) * server->table->width;
+    // Without it the copy would not be one any more.
+    TT_ASSERT(rows_of_push(server, slot, frame, payload, &rows, &values));
+    tti_server_apply(server, slot, frame, rows, tti_server_decode(server, frame, values, floats));
 }
 
 static void
@@ -311,24 +356,17 @@ apply_here(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const ui
         tti_server_hold(slot, frame, payload, 0);
         return;
     }
-    const uint32_t *rows = NULL;
-    size_t key_bytes = 0;
-    if ((frame->flags & TT_FRAME_WHOLE) == 0) {
-        uint32_t *found = tti_server_rows(server, frame->count + 1);
-        key_bytes = (frame->count * tti_key_bytes(server->table) + 3) & ~(size_t)3;
-        // Without memory for a row it is not applied, not acknowledged, and will be sent again.
-        if (tti_partition_find_or_create_all(slot->partition, payload, frame->count, found) <
-            frame->count)
-            return;
-        rows = found;
-    }
+    const uint32_t *rows;
+    const uint8_t *values;
+    if (!rows_of_push(server, slot, frame, payload, &rows, &values))
+        return; // not applied, not acknowledged: it will be sent again
     size_t floats = (size_t)row_count(slot, frame) * server->table->width;
-    tti_server_apply(server, slot, frame, rows,
-                     tti_server_decode(server, frame, payload + key_bytes, floats));
+    tti_copies_forward(server, slot, frame, payload);
+    tti_server_apply(server, slot, frame, rows, tti_server_decode(server, frame, values, floats));
 }
 
 static void
-answer_sealed(tt_ps_server *server, const tti_slot *slot, const tt_frame *frame)
+answer_sealed(tt_ps_server *server, tti_slot *slot, const tt_frame *frame)
 {
     if ((frame->flags & TT_FRAME_PROBE) != 0)
         answer_probe(server, slot, frame);
@@ -360,6 +398,9 @@ tti_server_handle_push(tt_ps_server *server,
             answer_sealed(server, slot, frame);
         else
             tti_server_answer_moved(server, slot, frame);
+        break;
+    case TTI_BACKUP:
+        tti_backup_request(server, slot, frame, payload);
         break;
     case TTI_ABSENT:
     case TTI_RETIRED:

@@ -203,6 +203,64 @@ reduce(tti_round *round,
     }
 }
 
+void
+tti_round_save(const tti_round *round, uint32_t slice_count, uint32_t width, tt_archive *out)
+{
+    uint32_t arrived = round->arrived;
+    TT_ARCHIVE(out, arrived);
+    for (uint32_t k = 0; round->slice != NULL && k < slice_count; k++) {
+        const tti_contribution *part = &round->slice[k];
+        uint32_t head[3] = {k, (uint32_t)part->whole, part->count};
+        if (!part->present)
+            continue;
+        TT_ARCHIVE(out, head);
+        if (!part->whole && part->count > 0)
+            tt_archive_field(out, part->rows, part->count * sizeof *part->rows);
+        tt_archive_field(out, part->gradients, (size_t)part->count * width * sizeof(float));
+    }
+}
+
+static tt_status
+load_contribution(tti_round *round,
+                  const tti_partition *partition,
+                  uint32_t slice_count,
+                  tt_archive *in)
+{
+    uint32_t head[3] = {0};
+    TT_ARCHIVE(in, head);
+    if (in->status != TT_OK || head[0] >= slice_count || round->slice[head[0]].present ||
+        head[2] > partition->rows)
+        return TT_CORRUPT;
+    tti_contribution *part = &round->slice[head[0]];
+    size_t floats = (size_t)head[2] * partition->width;
+    reserve((void **)&part->gradients, &part->gradient_capacity, floats, sizeof(float));
+    reserve((void **)&part->rows, &part->row_capacity, head[2], sizeof *part->rows);
+    if (head[1] == 0 && head[2] > 0)
+        tt_archive_field(in, part->rows, head[2] * sizeof *part->rows);
+    tt_archive_field(in, part->gradients, floats * sizeof(float));
+    for (uint32_t i = 0; head[1] == 0 && in->status == TT_OK && i < head[2]; i++)
+        if (part->rows[i] >= partition->rows)
+            return TT_CORRUPT;
+    part->whole = head[1] != 0;
+    part->count = head[2];
+    part->present = 1;
+    round->arrived++;
+    return in->status;
+}
+
+tt_status
+tti_round_load(tti_round *round,
+               const tti_partition *partition,
+               uint32_t slice_count,
+               tt_archive *in)
+{
+    uint32_t arrived = 0;
+    TT_ARCHIVE(in, arrived);
+    for (uint32_t i = 0; in->status == TT_OK && i < arrived; i++)
+        TT_TRY(load_contribution(round, partition, slice_count, in));
+    return in->status;
+}
+
 int
 tti_round_add(tti_round *round,
               tti_past *past,

@@ -178,6 +178,7 @@ tti_slot_clear(tt_ps_server *server, tti_slot *slot)
     tt_mem_free(slot->clock);
     tt_mem_free(slot->arrival.present);
     tt_mem_free(slot->departure.licensed);
+    tti_copies_clear(&slot->copies);
     *slot = (tti_slot){.moved_at = slot->moved_at, .restored_at = slot->restored_at};
 }
 
@@ -194,13 +195,16 @@ tt_ps_server_start(tt_ps_server *server, const tt_ps_view *view)
             slot->moved_at = view->moved_at[p];
             slot->restored_at = view->restored_at[p];
         }
-        if (view->owner[p] != server->node)
+        if (view->owner[p] != server->node) {
+            tti_backup_adopt(server, slot);
             continue;
+        }
         TT_TRY(tti_slot_open(server, slot));
         if (view->restored_at[p] == view->generation)
             tti_server_await_restore(server, slot);
         else
             slot->state = TTI_SERVING;
+        tti_copies_aim(server, slot);
     }
     tti_server_count_bytes(server);
     return TT_OK;
@@ -215,10 +219,13 @@ tt_ps_server_join(tt_ps_server *server, const tt_ps_view *view)
         tti_slot *slot = &server->slots[p];
         slot->moved_at = view->moved_at[p];
         slot->restored_at = view->restored_at[p];
-        if (view->owner[p] != server->node)
+        if (view->owner[p] != server->node) {
+            tti_backup_adopt(server, slot);
             continue;
+        }
         server->may_move = 1;
         tti_server_expect(server, slot, view->moved_at[p], view->previous[p]);
+        tti_copies_aim(server, slot);
     }
     tti_server_count_bytes(server);
 }
@@ -291,17 +298,21 @@ adopt_attempts(tt_ps_server *server, const tt_ps_view *view)
 }
 
 static void
-adopt_slot(tt_ps_server *server, const tt_ps_view *view, uint32_t p)
+adopt_move(tt_ps_server *server, const tt_ps_view *view, uint32_t p)
 {
     tti_slot *slot = &server->slots[p];
     uint32_t moved_at = view->moved_at[p];
-    if (view->restored_at[p] > slot->restored_at)
-        restore_slot(server, view, p);
-    if (moved_at <= slot->moved_at)
-        return;
     server->may_move = 1;
+    if (view->moved_by[p] == TT_PS_MOVE_PROMOTE) {
+        tti_backup_promote(server, slot, moved_at);
+        return;
+    }
+    if (view->replicas > 0)
+        tti_backup_forget_the_past(server, slot, moved_at);
     if (view->owner[p] == server->node) {
-        if (slot->state != TTI_SERVING)
+        if (slot->state == TTI_BACKUP)
+            tti_backup_await(slot, moved_at, view->previous[p], view->effective_round);
+        else if (slot->state != TTI_SERVING)
             tti_server_expect(server, slot, moved_at, view->previous[p]);
     } else if (slot->state == TTI_SERVING) {
         // Under BSP a partition leaves with an empty round buffer, at the round all agree on.
@@ -310,6 +321,21 @@ adopt_slot(tt_ps_server *server, const tt_ps_view *view, uint32_t p)
         else
             tti_server_seal(server, slot, moved_at, view->owner[p]);
     }
+}
+
+static void
+adopt_slot(tt_ps_server *server, const tt_ps_view *view, uint32_t p)
+{
+    tti_slot *slot = &server->slots[p];
+    if (view->restored_at[p] > slot->restored_at)
+        restore_slot(server, view, p);
+    if (view->moved_at[p] > slot->moved_at)
+        adopt_move(server, view, p);
+    if (view->replicas == 0)
+        return;
+    if (view->owner[p] != server->node)
+        tti_backup_adopt(server, slot);
+    tti_copies_aim(server, slot);
 }
 
 // Who sent it has heard of a generation that this server has not. What it means depends on that.
@@ -365,8 +391,10 @@ tt_ps_server_adopt(tt_ps_server *server, const tt_ps_view *view)
 void
 tt_ps_server_hear(tt_ps_server *server)
 {
-    if (server->early != NULL)
-        tt_ps_server_adopt(server, server->hooks.newest(server->hooks.self));
+    const tt_ps_view *newest = server->hooks.newest(server->hooks.self);
+    // Nobody's answer may wait for a backup that has died.
+    if (server->early != NULL || newest->lost_at > server->view->lost_at)
+        tt_ps_server_adopt(server, newest);
 }
 
 // ---- messages ---------------------------------------------------------------------------------
@@ -398,6 +426,15 @@ dispatch(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uint
         break;
     case TT_FRAME_RESTORED:
         tti_server_handle_restored(server, slot, frame, payload);
+        break;
+    case TT_FRAME_COPY:
+        tti_backup_handle_copy(server, slot, frame, payload);
+        break;
+    case TT_FRAME_COPY_PUSH:
+        tti_backup_handle_push(server, slot, frame, payload);
+        break;
+    case TT_FRAME_COPY_ACK:
+        tti_copies_handle_ack(server, slot, frame);
         break;
     default:
         break;
@@ -436,8 +473,10 @@ tt_ps_server_background(tt_ps_server *server)
 void
 tt_ps_server_tick(tt_ps_server *server)
 {
-    for (uint32_t p = 0; p < server->table->partition_count; p++)
+    for (uint32_t p = 0; p < server->table->partition_count; p++) {
         tti_server_move_tick(server, &server->slots[p]);
+        tti_copies_tick(server, &server->slots[p]);
+    }
 }
 
 // Asked at every turn of a node: slots are looked through only while something moves.
@@ -449,7 +488,8 @@ tt_ps_server_moving(tt_ps_server *server)
         return 0;
     for (uint32_t p = 0; p < server->table->partition_count; p++)
         moving += server->slots[p].state == TTI_SEALED || server->slots[p].state == TTI_ARRIVING ||
-                  server->slots[p].pending_seal != 0;
+                  server->slots[p].pending_seal != 0 || server->slots[p].copies.takes_over ||
+                  tti_copies_wait(&server->slots[p]);
     server->may_move = moving > 0;
     return moving;
 }
@@ -459,7 +499,7 @@ tt_ps_server_held(const tt_ps_server *server)
 {
     uint32_t held = 0;
     for (uint32_t p = 0; p < server->table->partition_count; p++)
-        held += server->slots[p].partition != NULL;
+        held += server->slots[p].partition != NULL && server->slots[p].state != TTI_BACKUP;
     return held;
 }
 

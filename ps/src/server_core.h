@@ -11,12 +11,15 @@ typedef enum tti_slot_state {
     TTI_SERVING,
     TTI_SEALED,  // given away at moved_at; frozen, read until the new owner has everything
     TTI_RETIRED, // gone; answers MOVED
+    TTI_BACKUP,  // somebody else's: applies what that one applies
 } tti_slot_state;
 
 // A message kept for later, with its payload behind it.
 typedef struct tti_held {
     struct tti_held *next;
-    int fetched; // its missing rows were asked for
+    int fetched;     // its missing rows were asked for
+    uint16_t to;     // of an answer
+    uint64_t number; // of the push that it is, or that a backup must have before it is sent
     tt_frame frame;
     _Alignas(16) uint8_t payload[];
 } tti_held;
@@ -66,7 +69,35 @@ typedef struct tti_departure {
     uint8_t *licensed; // one byte a row: promised to a worker that will carry it, or drained
     uint32_t cursor;   // next row to drain
     int drained;
+    int by_copy; // the new owner is a backup, which gets everything in one piece
 } tti_departure;
+
+// A node that is to have all that the owner acknowledges.
+typedef struct tti_target {
+    uint16_t node;
+    uint32_t attempt;
+    int stated, synced; // a copy of the whole was sent; has come
+    uint64_t acked;     // number of the last push it has
+    uint64_t repeated;  // since that was the last, so many were sent again
+    uint32_t ticks, patience;
+    uint32_t told_at; // generation in which the master was told that it is synced
+} tti_target;
+
+enum { TTI_TARGETS_MAX = 2 };
+
+// Replicas: pushes to a partition are numbered in the order in which its owner applies them.
+typedef struct tti_copies {
+    uint32_t reign;  // generation in which the owner became that
+    uint64_t number; // last push that was applied here
+    // at the owner
+    tti_target target[TTI_TARGETS_MAX];
+    uint32_t target_count;
+    tti_held *log, **log_end;         // pushes that some target may not have
+    tti_held *answers, **answers_end; // that wait for the targets
+    // at a backup
+    int has_copy;
+    int takes_over; // it is the owner of a partition that is still sealed at its old one
+} tti_copies;
 
 typedef struct tti_slot {
     tti_slot_state state;
@@ -89,6 +120,7 @@ typedef struct tti_slot {
     tti_past past;
     tti_arrival arrival;
     tti_departure departure;
+    tti_copies copies;
 } tti_slot;
 
 struct tt_ps_server {
@@ -173,7 +205,7 @@ void tti_server_apply(tt_ps_server *server,
                       const tt_frame *frame,
                       const uint32_t *rows,
                       const float *gradients);
-void tti_server_ack(tt_ps_server *server, const tti_slot *slot, const tt_frame *frame);
+void tti_server_ack(tt_ps_server *server, tti_slot *slot, const tt_frame *frame);
 void tti_server_reply(tt_ps_server *server,
                       const tti_slot *slot,
                       const tt_frame *frame,
@@ -182,7 +214,74 @@ const float *
 tti_server_decode(tt_ps_server *server, const tt_frame *frame, const uint8_t *values, size_t count);
 uint32_t tti_server_clock(const tt_ps_server *server, const tti_slot *slot);
 
+// copies.c: replicas, the owner's side
+// Who is to have copies now.
+void tti_copies_aim(tt_ps_server *server, tti_slot *slot);
+// Sends what targets still lack and answers that need not wait any more.
+void tti_copies_advance(tt_ps_server *server, tti_slot *slot);
+// A push that is about to be applied here.
+void tti_copies_forward(tt_ps_server *server,
+                        tti_slot *slot,
+                        const tt_frame *frame,
+                        const uint8_t *payload);
+// Sends the answer when all targets have what was applied here.
+void tti_copies_answer(tt_ps_server *server, tti_slot *slot, uint16_t to, tt_frame *answer);
+// Answers that wait, and that they will not be given here: who asked is told to whom the partition
+// has gone, who knows what is in. Takes them.
+tti_held *tti_copies_take_answers(tti_slot *slot);
+void tti_copies_turn_away(tt_ps_server *server, const tti_slot *slot, tti_held *answers);
+// They wait here again: what they are about is in.
+void tti_copies_give_answers(tti_slot *slot, tti_held *answers);
+// Answers wait, or a target does not have its copy.
+int tti_copies_wait(const tti_slot *slot);
+void tti_copies_handle_ack(tt_ps_server *server, tti_slot *slot, const tt_frame *frame);
+void tti_copies_tick(tt_ps_server *server, tti_slot *slot);
+// The whole of a sealed partition to its new owner.
+void tti_copies_hand_over(tt_ps_server *server, tti_slot *slot);
+// Forgets targets, and answers: they will be asked for again, and elsewhere.
+void tti_copies_clear(tti_copies *copies);
+
+// backup.c: replicas, the other side
+// Whether the view wants a copy of another's partition here.
+int tti_is_target(const tt_ps_server *server, const tti_slot *slot);
+// What the view says of a partition that is another's.
+void tti_backup_adopt(tt_ps_server *server, tti_slot *slot);
+// The partition has become this node's; it goes on from what it has.
+void tti_backup_promote(tt_ps_server *server, tti_slot *slot, uint32_t generation);
+// A partition that has moved again although this node still has a part in a move before: that one
+// was overtaken by a promotion which this node has not heard of.
+void tti_backup_forget_the_past(tt_ps_server *server, tti_slot *slot, uint32_t generation);
+// It will, when its old owner has sealed it.
+void tti_backup_await(tti_slot *slot, uint32_t generation, uint16_t source, uint32_t round);
+// The old owner of a partition goes on as its backup.
+void tti_backup_stay(tt_ps_server *server, tti_slot *slot);
+void tti_backup_handle_copy(tt_ps_server *server,
+                            tti_slot *slot,
+                            const tt_frame *frame,
+                            const uint8_t *payload);
+void tti_backup_handle_push(tt_ps_server *server,
+                            tti_slot *slot,
+                            const tt_frame *frame,
+                            const uint8_t *payload);
+// A request to one that takes over.
+void tti_backup_request(tt_ps_server *server,
+                        tti_slot *slot,
+                        const tt_frame *frame,
+                        const uint8_t *payload);
+// Applies a push of the owner's.
+void tti_server_apply_copy(tt_ps_server *server,
+                           tti_slot *slot,
+                           const tt_frame *frame,
+                           const uint8_t *payload);
+
 // rounds.c
+// Contributions to the round that is being collected.
+void tti_round_save(const tti_round *round, uint32_t slice_count, uint32_t width, tt_archive *out);
+// Into a round without contributions. errors TT_CORRUPT; TT_NOMEM
+TT_NODISCARD tt_status tti_round_load(tti_round *round,
+                                      const tti_partition *partition,
+                                      uint32_t slice_count,
+                                      tt_archive *in);
 TT_NODISCARD tt_status tti_round_init(tti_round *round, uint32_t slice_count);
 void tti_round_fini(tti_round *round, uint32_t slice_count);
 void tti_past_fini(tti_past *past);
@@ -206,6 +305,9 @@ int tti_round_add(tti_round *round,
                   const float *gradients);
 
 // moves.c
+// Of each node u64 sequence, then u32 clocks, then u32 attempts that these are of.
+void tti_server_install_records(tt_ps_server *server, tti_slot *slot, const uint8_t *records);
+void tti_server_say_complete(tt_ps_server *server, const tti_slot *slot);
 void tti_server_seal(tt_ps_server *server, tti_slot *slot, uint32_t generation, uint16_t target);
 void tti_server_expect(tt_ps_server *server, tti_slot *slot, uint32_t generation, uint16_t source);
 void tti_server_sealed_pull(tt_ps_server *server,

@@ -204,6 +204,7 @@ tti_server_handle_restored(tt_ps_server *server,
     slot->arrival.restores = 0;
     slot->state = TTI_SERVING;
     slot->news = 1;
+    tti_copies_advance(server, slot);
     if (frame->partition == 0)
         tt_store_relaxed(&server->counters.iterations, slot->partition->iterations);
     if (server->hooks.retired != NULL)

@@ -7,8 +7,11 @@
 //
 // With deaths, processes end anywhere, or are declared dead and go on for a while, and come back
 // under the next attempt. What a server held begins at zero again, as there is no checkpoint; from
-// there on the sum of what was acknowledged is exact.
+// there on the sum of what was acknowledged is exact. With replicas it goes on from its backup, if
+// that was known to have a copy, and the sum is exact from the beginning; what a worker that died
+// had under way may count or not. At the end every copy is what it is a copy of.
 #include "server_core.h"
+#include "table_state.h"
 #include "tt/ps.h"
 
 // cmocka wants setjmp.h before it
@@ -70,6 +73,8 @@ struct world {
     tt_ps_table table;
     uint32_t node_count, drop_percent, duplicate_percent;
     int whole, lossy, mortal;
+    uint8_t backed[8]; // the partition's backup is known to have a copy
+    uint64_t promotions, restores;
     actor actors[NODES_MAX];
     tt_ps_view *views[128];
     uint32_t view_count;
@@ -219,6 +224,16 @@ retired(void *self, uint32_t partition, uint32_t generation)
     w->moving[partition] = 0;
     assert_true(w->unretired > 0);
     w->unretired--;
+}
+
+static void
+backed(void *self, uint32_t partition, uint32_t generation)
+{
+    const actor *a = self;
+    world *w = a->world;
+    const tt_ps_view *last = w->views[w->view_count - 1];
+    if (last->owner[partition] == a->index && generation >= last->backup_at[partition])
+        w->backed[partition] = 1;
 }
 
 // The end that keeps the checkpoints. There are none.
@@ -423,14 +438,38 @@ choose_ways(world *w, tt_ps_view *view)
 {
     if (w->way == DRAINED)
         tt_ps_view_move_by(view, TT_PS_MOVE_DRAIN);
-    for (uint32_t p = 0; w->way == EITHER && p < view->partition_count; p++)
+    for (uint32_t p = 0; w->way == EITHER && view->replicas == 0 && p < view->partition_count; p++)
         if (view->moved_at[p] == view->generation && pick(w, 2))
             view->moved_by[p] = TT_PS_MOVE_DRAIN;
 }
 
 static void
+note_backups(world *w, const tt_ps_view *view)
+{
+    const tt_ps_view *last = w->views[w->view_count - 1];
+    for (uint32_t p = 0; p < view->partition_count; p++) {
+        w->backed[p] = (uint8_t)tt_ps_view_is_backed(last, view, p, w->backed[p]);
+        if (view->moved_at[p] != view->generation)
+            continue;
+        w->promotions += view->moved_by[p] == TT_PS_MOVE_PROMOTE;
+        w->restores += view->moved_by[p] == TT_PS_MOVE_RESTORE;
+    }
+}
+
+static int
+is_backed(const world *w)
+{
+    const tt_ps_view *last = w->views[w->view_count - 1];
+    for (uint32_t p = 0; p < last->partition_count; p++)
+        if (last->backup[p] != TT_PS_NOBODY && !w->backed[p])
+            return 0;
+    return 1;
+}
+
+static void
 put_in_force(world *w, tt_ps_view *view)
 {
+    note_backups(w, view);
     for (uint32_t p = 0; p < view->partition_count; p++) {
         if (view->moved_at[p] != view->generation)
             continue;
@@ -443,7 +482,7 @@ put_in_force(world *w, tt_ps_view *view)
 static void
 publish(world *w)
 {
-    if (w->unretired > 0 || w->view_count == TT_COUNT_OF(w->views))
+    if (w->unretired > 0 || !is_backed(w) || w->view_count == TT_COUNT_OF(w->views))
         return;
     const tt_ps_view *last = w->views[w->view_count - 1];
     uint32_t max_round = 0, max_clock = 0;
@@ -467,8 +506,11 @@ publish(world *w)
         chosen += !is_server[n] && !last->is_gone[n];
         is_server[n] |= !last->is_gone[n];
     }
-    tt_ps_view *view;
-    assert_int_equal(tt_ps_view_next(last, pick(w, 5) == 0 ? NULL : is_server, &view), TT_OK);
+    tt_ps_view *view = NULL;
+    if (pick(w, 2))
+        assert_int_equal(tt_ps_view_protect(last, w->backed, &view), TT_OK);
+    if (view == NULL)
+        assert_int_equal(tt_ps_view_next(last, pick(w, 5) == 0 ? NULL : is_server, &view), TT_OK);
     view->effective_round = w->table.consistency == TT_PS_BSP ? max_round + 1 + pick(w, 2) : 0;
     for (uint32_t n = 0; n < w->node_count; n++)
         if (view->joined_at[n] == view->generation)
@@ -490,6 +532,7 @@ open_process(actor *a, const tt_ps_view *view)
     tt_ps_hooks hooks = {.self = a,
                          .newest = newest,
                          .retired = retired,
+                         .backed = backed,
                          .keeper = w->node_count,
                          .attempt = a->attempt};
     assert_int_equal(
@@ -535,7 +578,8 @@ declare_dead(world *w, const uint8_t *is_dead)
     tt_ps_view *view;
     for (uint32_t p = 0; p < w->table.partition_count; p++)
         moving[p] = w->moving[p] != 0;
-    assert_int_equal(tt_ps_view_without(last, is_dead, moving, 1 + pick(w, 2), &view), TT_OK);
+    assert_int_equal(tt_ps_view_without(last, is_dead, moving, w->backed, 1 + pick(w, 2), &view),
+                     TT_OK);
     for (uint32_t n = 0; n < w->node_count; n++)
         w->attempts[n] = view->attempt[n];
     for (uint32_t key = 0; key < (w->table.kind == TT_PS_DENSE ? ROWS : SPARSE_KEYS); key++) {
@@ -576,7 +620,8 @@ come_back(world *w)
     uint8_t is_back[NODES_MAX] = {0}, is_server[NODES_MAX];
     uint32_t n = pick(w, w->node_count), clock = 0;
     tt_ps_view *view;
-    if (!last->is_gone[n] || w->unretired > 0 || w->view_count + 2 >= TT_COUNT_OF(w->views))
+    if (!last->is_gone[n] || w->unretired > 0 || !is_backed(w) ||
+        w->view_count + 2 >= TT_COUNT_OF(w->views))
         return;
     if (!w->actors[n].ended)
         end_process(&w->actors[n]);
@@ -598,7 +643,7 @@ come_back(world *w)
 }
 
 static void
-open_world(world *w, uint64_t seed, move_way way, int mortal)
+open_world(world *w, uint64_t seed, move_way way, int mortal, int replicas)
 {
     memset(w, 0, sizeof *w);
     w->seed = seed;
@@ -618,6 +663,7 @@ open_world(world *w, uint64_t seed, move_way way, int mortal)
     table->slice_count = SLICES;
     table->optimizer = TT_PS_ADD;
     table->averaging = (int)pick(w, 2); // state must travel too
+    table->replicas = replicas;
     w->whole = table->kind == TT_PS_DENSE && pick(w, 3) == 0;
     uint8_t is_server[TT_PS_NODES_MAX] = {1};
     assert_int_equal(tt_ps_view_first(table, w->node_count, is_server, &w->views[0]), TT_OK);
@@ -679,14 +725,14 @@ settled(world *w)
         if (a->ended)
             continue;
         if (!tt_ps_client_done(a->client) || tt_ps_server_moving(a->server) > 0 ||
-            a->pushing == 1 || a->heard + 1 < w->view_count)
+            a->pushing == 1 || a->adopted != w->views[w->view_count - 1])
             return 0;
         held += tt_ps_server_held(a->server);
         for (uint32_t p = 0; p < w->table.partition_count; p++)
             if (a->server->slots[p].collecting.arrived > 0)
                 return 0;
     }
-    return held == w->table.partition_count && w->unretired == 0;
+    return held == w->table.partition_count && w->unretired == 0 && is_backed(w);
 }
 
 // BSP: the same in every partition by now.
@@ -812,10 +858,96 @@ count_carried(const world *w)
     return carried;
 }
 
-static void
-run_seed(uint64_t seed, move_way way, int mortal, world *w)
+// What a push of a worker that died unacknowledged may have added.
+static int
+is_in_doubt(const world *w, const part *p, uint32_t partition)
 {
-    open_world(w, seed, way, mortal);
+    const actor *a = &w->actors[p->worker];
+    return !p->acknowledged && p->partition == partition &&
+           p->sequence >> 32 == w->restored_at[partition] && (a->ended || a->attempt != p->attempt);
+}
+
+static int
+adds_up(const world *w, uint32_t partition, const double *missing, const part *from)
+{
+    uint32_t width = w->table.width, keys = w->table.kind == TT_PS_DENSE ? ROWS : SPARSE_KEYS;
+    int nothing = 1;
+    for (uint32_t i = 0; nothing && i < keys * width; i++)
+        nothing = missing[i] == 0;
+    if (nothing)
+        return 1;
+    for (; from < w->parts + w->part_count; from++) {
+        double rest[SPARSE_KEYS * 2];
+        if (!is_in_doubt(w, from, partition))
+            continue;
+        memcpy(rest, missing, sizeof rest);
+        for (uint32_t i = 0; i < from->count; i++)
+            for (uint32_t j = 0; j < width; j++)
+                rest[from->keys[i] * width + j] -= (double)from->gradients[i * width + j];
+        if (adds_up(w, partition, rest, from + 1))
+            return 1;
+    }
+    return 0;
+}
+
+static void
+expect_sums(world *w)
+{
+    uint32_t keys = w->table.kind == TT_PS_DENSE ? ROWS : SPARSE_KEYS, width = w->table.width;
+    static double missing[8][SPARSE_KEYS * 2];
+    memset(missing, 0, sizeof missing);
+    for (uint32_t key = 0; key < keys; key++) {
+        uint64_t wire = w->table.kind == TT_PS_DENSE ? key : (uint64_t)key * 0x1234567u;
+        uint32_t p = tt_ps_partition_of(&w->table, wire);
+        for (uint32_t j = 0; j < width; j++)
+            missing[p][key * width + j] = final_value(w, key, j) - w->expected[key * width + j];
+    }
+    for (uint32_t p = 0; p < w->table.partition_count; p++)
+        if (!adds_up(w, p, missing[p], w->parts))
+            fail_msg("seed %llu, %s: partition %u is not the sum of its pushes",
+                     (unsigned long long)w->seed, way_names[w->way], p);
+}
+
+static void
+expect_equal_slots(const world *w, uint32_t p, const tti_slot *owner, const tti_slot *backup)
+{
+    tt_archive a = {0}, b = {0};
+    if (backup->state != TTI_BACKUP || !backup->copies.has_copy)
+        fail_msg("seed %llu: no copy of partition %u", (unsigned long long)w->seed, p);
+    tti_partition_save(owner->partition, owner->round, &a);
+    tti_partition_save(backup->partition, backup->round, &b);
+    assert_int_equal(a.count, b.count);
+    if (memcmp(a.bytes, b.bytes, a.count) != 0 ||
+        memcmp(owner->sequence, backup->sequence, w->node_count * sizeof *owner->sequence) != 0)
+        fail_msg("seed %llu: the copy of partition %u differs", (unsigned long long)w->seed, p);
+    tt_archive_fini(&a);
+    tt_archive_fini(&b);
+}
+
+static void
+expect_copies(const world *w)
+{
+    const tt_ps_view *last = w->views[w->view_count - 1];
+    for (uint32_t p = 0; last->replicas > 0 && p < w->table.partition_count; p++) {
+        int has_spare = last->spare[p] != TT_PS_NOBODY && last->spare[p] != last->owner[p];
+        uint32_t copies = 0,
+                 wanted = (last->backup[p] != TT_PS_NOBODY ? 1u : 0u) + (has_spare ? 1u : 0u);
+        if (last->backup[p] != TT_PS_NOBODY)
+            expect_equal_slots(w, p, &w->actors[last->owner[p]].server->slots[p],
+                               &w->actors[last->backup[p]].server->slots[p]);
+        for (uint32_t n = 0; n < w->node_count; n++)
+            copies +=
+                !w->actors[n].ended && w->actors[n].server->slots[p].state == TTI_BACKUP ? 1 : 0;
+        if (copies != wanted)
+            fail_msg("seed %llu: partition %u has %d copies instead of %d",
+                     (unsigned long long)w->seed, p, copies, wanted);
+    }
+}
+
+static void
+run_seed(uint64_t seed, move_way way, int mortal, int replicas, world *w)
+{
+    open_world(w, seed, way, mortal, replicas);
     uint32_t steps = 2000 + pick(w, 4000);
     for (uint32_t i = 0; i < steps; i++)
         step(w, 1, 1);
@@ -824,19 +956,13 @@ run_seed(uint64_t seed, move_way way, int mortal, world *w)
     w->carried = count_carried(w);
     if (way == DRAINED)
         assert_int_equal(w->carried, 0);
-    uint32_t keys = w->table.kind == TT_PS_DENSE ? ROWS : SPARSE_KEYS;
-    for (uint32_t key = 0; key < keys; key++)
-        for (uint32_t j = 0; j < w->table.width; j++) {
-            double value = final_value(w, key, j), expected = w->expected[key * w->table.width + j];
-            if (value != expected)
-                fail_msg("seed %llu, %s: key %u is %g, must be %g", (unsigned long long)seed,
-                         way_names[way], key, value, expected);
-        }
+    expect_copies(w);
+    expect_sums(w);
     close_world(w);
 }
 
 static void
-expect_exact_sums(move_way way, int mortal)
+expect_exact_sums(move_way way, int mortal, int replicas)
 {
     const char *one = getenv("TT_SEED"), *many = getenv("TT_SEEDS");
     uint64_t first = one != NULL ? strtoull(one, NULL, 10) : 1;
@@ -846,13 +972,18 @@ expect_exact_sums(move_way way, int mortal)
 #else
     uint64_t seeds = 4000;
 #endif
+    if (replicas)
+        seeds /= 2;
     seeds = one != NULL ? 1 : many != NULL ? strtoull(many, NULL, 10) : seeds;
     static world w;
     uint64_t moves = 0, flips = 0, pushes = 0, carried = 0, deaths = 0, returns = 0;
+    uint64_t promotions = 0, restores = 0;
     for (uint64_t seed = first; seed < first + seeds; seed++) {
         if (getenv("TT_TRACE") != NULL)
             (void)fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
-        run_seed(seed, way, mortal, &w);
+        run_seed(seed, way, mortal, replicas, &w);
+        promotions += w.promotions;
+        restores += w.restores;
         deaths += w.deaths;
         returns += w.returns;
         moves += w.moves;
@@ -860,12 +991,15 @@ expect_exact_sums(move_way way, int mortal)
         pushes += w.pushes;
         carried += w.carried;
     }
-    print_message("%s: %llu schedules, %llu pushes, %llu reconfigurations, %llu partitions moved, "
-                  "%llu deaths, %llu returns: all sums exact\n",
-                  way_names[way], (unsigned long long)seeds, (unsigned long long)pushes,
-                  (unsigned long long)flips, (unsigned long long)moves, (unsigned long long)deaths,
-                  (unsigned long long)returns);
+    print_message("%s%s: %llu schedules, %llu pushes, %llu reconfigurations, %llu partitions "
+                  "moved, %llu deaths (%llu partitions went on from a copy, %llu began anew), %llu "
+                  "returns: all sums exact\n",
+                  way_names[way], replicas ? " with replicas" : "", (unsigned long long)seeds,
+                  (unsigned long long)pushes, (unsigned long long)flips, (unsigned long long)moves,
+                  (unsigned long long)deaths, (unsigned long long)promotions,
+                  (unsigned long long)restores, (unsigned long long)returns);
     assert_true(one != NULL || moves > seeds);
+    assert_true(one != NULL || !replicas || !mortal || promotions > seeds);
     assert_true(one != NULL || (carried > 0) == (way != DRAINED));
 }
 
@@ -873,28 +1007,42 @@ static void
 sums_are_exact_for_every_schedule(void **state)
 {
     TT_UNUSED(state);
-    expect_exact_sums(CARRIED, 0);
+    expect_exact_sums(CARRIED, 0, 0);
 }
 
 static void
 sums_are_exact_when_partitions_are_drained(void **state)
 {
     TT_UNUSED(state);
-    expect_exact_sums(DRAINED, 0);
+    expect_exact_sums(DRAINED, 0, 0);
 }
 
 static void
 sums_are_exact_when_ways_mix(void **state)
 {
     TT_UNUSED(state);
-    expect_exact_sums(EITHER, 0);
+    expect_exact_sums(EITHER, 0, 0);
 }
 
 static void
 sums_are_exact_whoever_dies(void **state)
 {
     TT_UNUSED(state);
-    expect_exact_sums(EITHER, 1);
+    expect_exact_sums(EITHER, 1, 0);
+}
+
+static void
+sums_are_exact_with_replicas(void **state)
+{
+    TT_UNUSED(state);
+    expect_exact_sums(DRAINED, 0, 1);
+}
+
+static void
+sums_are_exact_with_replicas_whoever_dies(void **state)
+{
+    TT_UNUSED(state);
+    expect_exact_sums(DRAINED, 1, 1);
 }
 
 int
@@ -905,6 +1053,8 @@ main(void)
         cmocka_unit_test(sums_are_exact_when_partitions_are_drained),
         cmocka_unit_test(sums_are_exact_when_ways_mix),
         cmocka_unit_test(sums_are_exact_whoever_dies),
+        cmocka_unit_test(sums_are_exact_with_replicas),
+        cmocka_unit_test(sums_are_exact_with_replicas_whoever_dies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,9 +111,7 @@ tt_reconfig_plan_rotate(tt_reconfig_plan *plan, const tt_ps_view *view, uint32_t
         uint16_t owner = view->owner[p], target = next_server(view, owner);
         if (target == owner)
             continue;
-        plan->view->previous[p] = owner;
-        plan->view->owner[p] = target;
-        plan->view->moved_at[p] = plan->view->generation;
+        tt_ps_view_give(plan->view, p, target);
     }
     plan->partitions_moved = tt_ps_view_moves(view, plan->view);
     plan->effect |= plan->partitions_moved > 0 ? TT_KNOB_MOVES_MODEL : 0;

@@ -29,6 +29,9 @@ typedef enum tt_frame_kind {
     TT_FRAME_SAVED,      // server -> keeper
     TT_FRAME_RESTORE,    // server -> keeper: send this partition as it was in the last checkpoint
     TT_FRAME_RESTORED,   // keeper -> server
+    TT_FRAME_COPY,       // owner -> backup: the whole partition; LAST: it is yours
+    TT_FRAME_COPY_PUSH,  // owner -> backup: a push that is applied, its frame before its payload
+    TT_FRAME_COPY_ACK,   // backup -> owner
     TT_FRAME_HEARTBEAT,  // node -> master: this process lives (tt/cluster_members.h)
     TT_FRAME_HEARTBEAT_REPLY, // master -> node
     TT_FRAME_ORDER,           // master -> node's agent: how things stand and what to do
@@ -56,7 +59,9 @@ enum tt_frame_flag {
     TT_FRAME_REFUSED = 1 << 9, // HEARTBEAT_REPLY: you were declared dead
     TT_FRAME_PROBE = 1 << 10,  // PUSH, BSP: only asks whether this slice of this round is in
     TT_FRAME_BEFORE = 1 << 11, // PUSH_ACK to a probe: it is
-    TT_FRAME_LOST = 1 << 12, // PULL_REPLY, BSP: the parameters of that round are not kept any more
+    // PULL_REPLY, BSP: the parameters of that round are not kept any more; COPY_ACK: something
+    // before what came is missing
+    TT_FRAME_LOST = 1 << 12,
 };
 
 // 64 bytes, little-endian. `clock`, `detail` and `extra` are explained where the protocol uses them

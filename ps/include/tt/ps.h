@@ -7,8 +7,10 @@
 // in-place store at the end is the driver of its own kind: workers of one process touch the
 // partitions directly, without a message.
 //
-// Caveats: one table a job. A partition has one owner; replicas are not here yet. The state at rest
-// as bytes, for checkpoints, is in tt/ps_state.h.
+// A partition has one owner. With replicas a second node, its backup, applies what the owner
+// applies, and a push is acknowledged when both have it.
+//
+// Caveats: one table a job. The state at rest as bytes, for checkpoints, is in tt/ps_state.h.
 // The protocol, field by field, is in ps/README.md.
 #ifndef TT_PS_H
 #define TT_PS_H
@@ -76,6 +78,8 @@ typedef struct tt_ps_table {
     // BSP: servers keep the parameters of the round before, for workers that take over the slices
     // of one that died while it pushed.
     int keeps_past;
+    // 1: every partition has a backup, as long as there are two nodes
+    int replicas;
 } tt_ps_table;
 
 // Floats of optimiser state beside each weight.
@@ -96,7 +100,10 @@ typedef enum tt_ps_move {
     TT_PS_MOVE_DRAIN, // the old owner sends everything at once; workers carry nothing and ask only
                       // the new one, which holds their requests until the rows are there
     TT_PS_MOVE_RESTORE, // the old owner died; the new one takes it from the last checkpoint
+    TT_PS_MOVE_PROMOTE, // the old owner died; the new one has a copy of all that was acknowledged
 } tt_ps_move;
+
+enum { TT_PS_NOBODY = UINT16_MAX }; // of a partition: no backup, no spare
 
 // Who does what in one generation. Immutable once published; nodes adopt it at their next iteration
 // boundary.
@@ -121,6 +128,12 @@ typedef struct tt_ps_view {
     uint32_t *moved_at;    // generation of the last move, or 0
     uint32_t *restored_at; // generation in which it was last taken from a checkpoint, or 0
     uint8_t *moved_by;     // tt_ps_move of the last move
+    // Nodes that have, or are being given, what the owner acknowledges: all of them must have it
+    // first. The spare has it for as long as it is not known that the backup does. It may be the
+    // owner itself, of a partition that is moving to its backup.
+    uint16_t *backup, *spare;
+    uint32_t *backup_at; // generation in which the backup was made that
+    uint32_t replicas; // as the table's
 } tt_ps_view;
 
 // The first generation (1): is_server says who serves, everybody else works; partitions and slices
@@ -140,14 +153,17 @@ TT_NODISCARD tt_status tt_ps_view_next(const tt_ps_view *view,
 // published.
 void tt_ps_view_move_by(tt_ps_view *view, tt_ps_move move);
 // Generation + 1 without the nodes of is_dead[node_count] (and those that were gone before): their
-// partitions go to the other servers and, like those still on their way from or to one of them
-// (moving[partition_count] non-zero), back to the last checkpoint; their slices go to other
-// workers. When no server is left the first workers become servers, so that there are `servers`,
-// but at least one worker stays; when no worker is left there is none until the next generation.
-// errors TT_NOMEM; TT_PEER fewer than two nodes are left
+// partitions, like those still on their way from or to one of them (moving[partition_count]
+// non-zero), go on from the copy of their backup, where that is known to have one
+// (is_backed[partition_count]; NULL: none), or of their spare. Where there is no copy they go to
+// the other servers and back to the last checkpoint. Slices of the dead go to other workers. When
+// no server is left the first workers become servers, so that there are `servers`, but at least one
+// worker stays; when no worker is left there is none until the next generation. errors TT_NOMEM;
+// TT_PEER fewer than two nodes are left
 TT_NODISCARD tt_status tt_ps_view_without(const tt_ps_view *view,
                                           const uint8_t *is_dead,
                                           const uint8_t *moving,
+                                          const uint8_t *is_backed,
                                           uint32_t servers,
                                           tt_ps_view **out);
 // Generation + 1 with nodes that have come back (is_back[node_count]) under new attempts
@@ -157,6 +173,21 @@ TT_NODISCARD tt_status tt_ps_view_with(const tt_ps_view *view,
                                        const uint32_t *attempt,
                                        const uint8_t *is_server,
                                        tt_ps_view **out);
+// Gives a partition to another server in a view that is not yet published; its backup keeps its
+// copy, and where that is the new owner, the old one becomes the backup.
+void tt_ps_view_give(tt_ps_view *view, uint32_t partition, uint16_t to);
+// Generation + 1 with backups for partitions that have none, or one that works while it could be a
+// server, and without spares that are of no use any more. is_backed[partition_count]: the backup
+// is known to have its copy. *out NULL: there is nothing to change. errors TT_NOMEM
+TT_NODISCARD tt_status tt_ps_view_protect(const tt_ps_view *view,
+                                          const uint8_t *is_backed,
+                                          tt_ps_view **out);
+// Whether the backup of a partition in `after`, the generation that follows `before`, is known to
+// have a copy, when that is known of the one in `before` (was_backed).
+int tt_ps_view_is_backed(const tt_ps_view *before,
+                         const tt_ps_view *after,
+                         uint32_t partition,
+                         int was_backed);
 // Partitions whose owner differs.
 uint32_t tt_ps_view_moves(const tt_ps_view *from, const tt_ps_view *to);
 // A view as bytes, for nodes that do not share the master's memory. Faults are in the archive's
@@ -178,6 +209,9 @@ typedef struct tt_ps_hooks {
     // Partition `partition`, moved at `generation`, has left this server and its memory is free;
     // or, restored at `generation`, it is here.
     void (*retired)(void *self, uint32_t partition, uint32_t generation);
+    // The backup of a partition that is owned here, as of `generation`, has all that is
+    // acknowledged. NULL: nobody wants to know.
+    void (*backed)(void *self, uint32_t partition, uint32_t generation);
     uint32_t keeper;  // the end that keeps the last checkpoint: asked for what is to be restored
     uint32_t attempt; // which process of its node's number this is (tt_ps_view); 0 is 1
 } tt_ps_hooks;
@@ -189,7 +223,9 @@ typedef struct tt_ps_server_counters {
         bytes_fetched; // parameter bytes (with state) installed here, by how they came
     uint64_t rows_installed;
     uint64_t partition_bytes; // memory of the partitions held now
-    uint64_t iterations; // pushes applied to partition 0 held here, merged ones counted as many
+    uint64_t iterations;    // pushes applied to partition 0 held here, merged ones counted as many
+    uint64_t copies;        // whole partitions sent to backups
+    uint64_t copied_pushes; // sent on to backups
 } tt_ps_server_counters;
 
 TT_NODISCARD tt_status tt_ps_server_open(const tt_ps_table *table,
@@ -207,8 +243,8 @@ TT_NODISCARD tt_status tt_ps_server_start(tt_ps_server *server, const tt_ps_view
 void tt_ps_server_join(tt_ps_server *server, const tt_ps_view *view);
 // A newer view: seals what leaves, awaits what comes. Older or equal ones are ignored.
 void tt_ps_server_adopt(tt_ps_server *server, const tt_ps_view *view);
-// A newer view may be known by now (hooks.newest): adopts it if messages wait for it. The driver
-// calls it whenever it lets messages in.
+// A newer view may be known by now (hooks.newest): adopts it if messages wait for it, or somebody
+// has died. The driver calls it whenever it lets messages in.
 void tt_ps_server_hear(tt_ps_server *server);
 void tt_ps_server_set_ops(tt_ps_server *server, const tt_vec_ops *ops);
 // A frame for a server (PULL, PUSH, FETCH, PIECE, SEAL, COMPLETE, MOVED of a fetch).
@@ -218,7 +254,8 @@ void tt_ps_server_receive(tt_ps_server *server, const tt_frame *frame, const uin
 int tt_ps_server_background(tt_ps_server *server);
 // Time passes: asks again for what has not come. The driver calls it every few milliseconds.
 void tt_ps_server_tick(tt_ps_server *server);
-// Partitions that are not yet settled here (sealed or arriving), and all that are held.
+// Partitions that are not yet settled here (sealed, arriving, or with answers that wait for a
+// backup), and all that are held but the copies of a backup.
 uint32_t tt_ps_server_moving(tt_ps_server *server);
 uint32_t tt_ps_server_held(const tt_ps_server *server);
 void tt_ps_server_counters_read(const tt_ps_server *server, tt_ps_server_counters *out);
