@@ -34,7 +34,9 @@ typedef struct tti_board {
     uint64_t retry_ns;  // a request without an answer for so long is sent again
     // A partition's move has ended here (tt_ps_hooks).
     void (*retired)(void *self, uint32_t partition, uint32_t generation);
-    void *self; // of retired
+    // A backup has its copy. Of processes.
+    void (*backed)(void *self, uint32_t partition, uint32_t generation);
+    void *self; // of these
 
     const tti_generation *current; // release; acquired by nodes
     // raised by the master: release; acquired by nodes

@@ -355,8 +355,12 @@ hear_ends(tti_runtime *rt, uint32_t n, const tti_report_parts *parts)
         tti_end end;
         memcpy(&end, (const uint8_t *)parts->ends + i * sizeof end, sizeof end);
         reach->ends_heard++;
-        if (end.partition < rt->job->table.partition_count)
+        if (end.partition >= rt->job->table.partition_count)
+            continue;
+        if (end.kind == TTI_END_MOVE)
             rt->board.retired(rt->board.self, end.partition, end.generation);
+        else
+            tti_runtime_backed(rt, n, end.partition, end.generation);
     }
 }
 

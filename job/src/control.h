@@ -21,9 +21,11 @@ typedef struct tti_order {
     uint64_t generation; // the order is of no use to who does not know this one
 } tti_order;
 
-// A move or restore of a partition that has ended at this node.
+// What a node's server has to say of a partition: a move or restore has ended here, or its backup
+// has a copy.
+typedef enum tti_end_kind { TTI_END_MOVE, TTI_END_BACKED } tti_end_kind;
 typedef struct tti_end {
-    uint32_t partition, generation;
+    uint32_t partition, generation, kind;
 } tti_end;
 
 // Node -> master. Behind it: records, then ends.

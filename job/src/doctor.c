@@ -49,7 +49,7 @@ tti_examine_node_bytes(const tt_job *job, uint32_t nodes)
 {
     enum { STATES_MAX = 2 }; // of adam; others have fewer
     uint64_t model = job->table.rows * job->table.width * sizeof(float);
-    return model * (1 + STATES_MAX) + model * nodes;
+    return model * (1 + STATES_MAX) * (1 + (uint64_t)job->table.replicas) + model * nodes;
 }
 
 static void

@@ -130,7 +130,8 @@ shape_table(tt_job *job)
                                .l1 = spec->l1,
                                .ftrl_beta = spec->ftrl_beta,
                                .averaging = spec->averaging,
-                               .keeps_past = spec->engine != TTI_ENGINE_THREADS};
+                               .keeps_past = spec->engine != TTI_ENGINE_THREADS,
+                               .replicas = (int)spec->replicas};
     if (spec->decay_per_epoch)
         job->table.decay /= tti_job_epoch_iterations(job);
     // At least 32, so that the number of partitions is the same for any small number of nodes. In

@@ -66,7 +66,7 @@ typedef struct tti_spec {
     int64_t patience; // 0: no early stopping
     double min_delta, evaluate_every;
     int engine, driver;
-    int64_t nodes, restarts;
+    int64_t nodes, restarts, replicas;
     const tt_config_node *hosts; // engine ssh
     const char *remote_shell, *program, *address;
     int encryption;

@@ -214,6 +214,10 @@ check_cluster(tt_job *job)
         tt_config_complain_key(job->config, "cluster.driver",
                                "set cluster.driver: messages, or cluster.engine: threads",
                                "processes have no memory in common");
+    if (spec->engine == TTI_ENGINE_THREADS && spec->replicas > 0)
+        tt_config_complain_key(job->config, "cluster.replicas",
+                               "take the line out, or set cluster.engine: local",
+                               "threads of one process die together: a copy would be of no use");
     if (spec->engine == TTI_ENGINE_SSH)
         check_hosts(job);
     for (size_t i = 0; spec->engine != TTI_ENGINE_SSH && i < TT_COUNT_OF(of_ssh); i++)

@@ -182,8 +182,9 @@ print_cluster(const tt_job *job, FILE *out)
                       : spec->engine == TTI_ENGINE_SSH ? "processes of hosts"
                                                        : "threads",
                       tt_thread_processor_count());
-    (void)fprintf(out, ", driver %s, %s\n", tti_driver_names[spec->driver],
-                  tti_consistency_names[spec->consistency]);
+    (void)fprintf(out, ", driver %s, %s%s\n", tti_driver_names[spec->driver],
+                  tti_consistency_names[spec->consistency],
+                  spec->replicas > 0 ? ", every partition on two nodes" : "");
 }
 
 tt_status

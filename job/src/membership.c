@@ -110,21 +110,38 @@ open_last_checkpoint(tti_runtime *rt, tt_error *err)
 static void
 say_restore(tti_runtime *rt, tt_status opened, const tt_error *err)
 {
+    const char *what = rt->newest->view->replicas > 0 ? "parameters of which there was no copy yet"
+                                                      : "its parameters";
     if (opened == TT_OK)
-        say(rt, "its parameters go back to the checkpoint of iteration %llu",
+        say(rt, "%s go back to the checkpoint of iteration %llu", what,
             (unsigned long long)rt->membership.file.iteration);
     else
-        say(rt, "its parameters begin anew: there is no checkpoint to go back to%s%s",
+        say(rt, "%s begin anew: there is no checkpoint to go back to%s%s", what,
             opened == TT_NOTFOUND ? "" : ": ", opened == TT_NOTFOUND ? "" : err->what);
+}
+
+// Partitions that get to their owners like this in this generation.
+static uint32_t
+moved_now(const tt_ps_view *view, tt_ps_move by)
+{
+    uint32_t moved = 0;
+    for (uint32_t p = 0; p < view->partition_count; p++)
+        moved += view->moved_at[p] == view->generation && view->moved_by[p] == by;
+    return moved;
 }
 
 static uint32_t
 restored_now(const tt_ps_view *view)
 {
-    uint32_t restored = 0;
-    for (uint32_t p = 0; p < view->partition_count; p++)
-        restored += view->restored_at[p] == view->generation;
-    return restored;
+    return moved_now(view, TT_PS_MOVE_RESTORE);
+}
+
+static void
+say_promotions(tti_runtime *rt)
+{
+    uint32_t promoted = moved_now(rt->newest->view, TT_PS_MOVE_PROMOTE);
+    if (promoted > 0)
+        say(rt, "%u of its partitions go on from their backups", promoted);
 }
 
 static tt_status
@@ -137,7 +154,7 @@ view_without_dead(tti_runtime *rt, const uint8_t *is_dead, tt_ps_view **out)
     for (uint32_t p = 0; p < partitions; p++)
         moving[p] = tt_load_acquire(&rt->moving[p]) != 0; // partition_retired
     tt_status status =
-        tt_ps_view_without(rt->newest->view, is_dead, moving, NULL,
+        tt_ps_view_without(rt->newest->view, is_dead, moving, rt->backed,
                            tt_reconfig_servers(&rt->job->space, &rt->newest->setting), out);
     tt_mem_free(moving);
     return status;
@@ -244,6 +261,7 @@ bury(tti_runtime *rt)
     }
     m->must_go_back |= rt->job->table.consistency == TT_PS_BSP && !again;
     hand_out(rt, is_dead, before);
+    say_promotions(rt);
     if (restores)
         say_restore(rt, opened, &err);
 }
@@ -327,6 +345,31 @@ reorganise(tti_runtime *rt)
     tt_mem_free(attempt);
 }
 
+// ---- backups -----------------------------------------------------------------------------------
+
+// After a death or a change of roles: as many partitions as can be have a backup on a server.
+static void
+protect(tti_runtime *rt)
+{
+    tti_membership *m = &rt->membership;
+    tt_ps_view *view = NULL;
+    if (m->protected_at == rt->newest->view->generation)
+        return;
+    if (tt_ps_view_protect(rt->newest->view, rt->backed, &view) != TT_OK)
+        return; // without memory for it now: tried again
+    int is_fine = view == NULL;
+    tt_ps_view_free(view);
+    if (is_fine) {
+        m->protected_at = rt->newest->view->generation;
+        return;
+    }
+    if (tti_runtime_close_gate(rt) && tti_runtime_settled(rt) &&
+        tt_ps_view_protect(rt->newest->view, rt->backed, &view) == TT_OK && view != NULL &&
+        publish_roles(rt, view) != TT_OK)
+        tt_ps_view_free(view);
+    tti_runtime_open_gate(rt);
+}
+
 // ---- heartbeats --------------------------------------------------------------------------------
 
 static void
@@ -397,7 +440,11 @@ tti_membership_watch(tti_runtime *rt)
     if (m->state != NULL && tt_load_acquire(&rt->unretired) == 0) // partition_retired
         close_last_checkpoint(rt);
     // Work is dealt out anew when nothing else is moving.
-    if (rt->newest->view->lost_at > 0 && settled && !m->must_go_back && m->at_the_gate == 0 &&
-        !tti_stopping(&rt->board) && !rt->board.pause && rt->board.hold_round == UINT32_MAX)
+    if (!settled || m->must_go_back || m->at_the_gate > 0 || tti_stopping(&rt->board) ||
+        rt->board.pause || rt->board.hold_round != UINT32_MAX)
+        return;
+    if (rt->newest->view->lost_at > 0)
         reorganise(rt);
+    if (rt->newest->view->replicas > 0 && !m->must_go_back && tti_runtime_settled(rt))
+        protect(rt);
 }

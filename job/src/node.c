@@ -205,12 +205,21 @@ partition_retired(void *self, uint32_t partition, uint32_t generation)
     board->retired(board->self, partition, generation);
 }
 
+static void
+partition_backed(void *self, uint32_t partition, uint32_t generation)
+{
+    const tti_board *board = ((const tti_node *)self)->board;
+    if (board->backed != NULL)
+        board->backed(board->self, partition, generation);
+}
+
 tt_ps_hooks
 tti_node_hooks(tti_node *node)
 {
     return (tt_ps_hooks){.self = node,
                          .newest = newest_view,
                          .retired = partition_retired,
+                         .backed = partition_backed,
                          .keeper = node->board->node_count,
                          .attempt = node->attempt};
 }

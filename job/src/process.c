@@ -3,7 +3,7 @@
 
 // The node's thread calls this (tt_ps_hooks).
 static void
-partition_retired(void *self, uint32_t partition, uint32_t generation)
+note_end(void *self, uint32_t partition, uint32_t generation, tti_end_kind kind)
 {
     tti_process *process = self;
     tti_backlog *backlog = &process->backlog;
@@ -15,9 +15,21 @@ partition_retired(void *self, uint32_t partition, uint32_t generation)
         backlog->ends = grown;
         backlog->end_capacity = capacity;
     }
-    backlog->ends[backlog->end_count++] = (tti_end){partition, generation};
+    backlog->ends[backlog->end_count++] = (tti_end){partition, generation, kind};
     pthread_mutex_unlock(&backlog->lock);
     tti_board_ring(&process->board);
+}
+
+static void
+partition_retired(void *self, uint32_t partition, uint32_t generation)
+{
+    note_end(self, partition, generation, TTI_END_MOVE);
+}
+
+static void
+partition_backed(void *self, uint32_t partition, uint32_t generation)
+{
+    note_end(self, partition, generation, TTI_END_BACKED);
 }
 
 tt_status
@@ -37,6 +49,7 @@ tti_process_open(tti_process *process,
                                  .lease = &process->lease,
                                  .retry_ns = (uint64_t)(1e9 * job->spec.retry),
                                  .retired = partition_retired,
+                                 .backed = partition_backed,
                                  .self = process,
                                  .round_limit = UINT32_MAX,
                                  .hold_round = UINT32_MAX,

@@ -65,6 +65,19 @@ tti_processes_where(const tti_runtime *rt, uint32_t n, int *pid, char *host, siz
     return 1;
 }
 
+int
+tti_processes_hosts(const tti_runtime *rt, uint16_t *host)
+{
+    const tti_starter *starter = rt->job->starter;
+    for (uint32_t n = 0; starter != NULL && n < rt->node_count; n++) {
+        host[n] = 0;
+        while (strcmp(starter->verbs->host_of(starter, host[n]),
+                      starter->verbs->host_of(starter, n)) != 0)
+            host[n]++;
+    }
+    return starter != NULL;
+}
+
 static tt_status
 open_meshes(tti_runtime *rt, tt_error *err)
 {

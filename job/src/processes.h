@@ -64,6 +64,9 @@ void tti_processes_close(struct tt_job *job);
 int
 tti_processes_where(const struct tti_runtime *rt, uint32_t n, int *pid, char *host, size_t size);
 
+// Numbers that are the same for nodes of one host: host[node_count]. False: nodes are no processes.
+int tti_processes_hosts(const struct tti_runtime *rt, uint16_t *host);
+
 // local.c
 TT_NODISCARD tt_status tti_local_open(struct tt_job *job, tti_starter *out, tt_error *err);
 // remote.c

@@ -65,6 +65,7 @@ first_generation(tti_runtime *rt, const tt_setting *start, tt_error *err)
 {
     const tt_job *job = rt->job;
     uint8_t is_server[TT_PS_NODES_MAX] = {0}, is_gone[TT_PS_NODES_MAX] = {0};
+    uint16_t host[TT_PS_NODES_MAX];
     if (rt->engine != NULL)
         rt->engine->list_gone(rt, is_gone);
     rt->newest = tt_mem_zalloc(1, sizeof *rt->newest);
@@ -78,6 +79,8 @@ first_generation(tti_runtime *rt, const tt_setting *start, tt_error *err)
     else
         placed.partition_count = 0; // nobody serves
     tt_status status = tt_ps_view_first(&placed, rt->node_count, is_server, &rt->newest->view);
+    if (status == TT_OK && tti_processes_hosts(rt, host))
+        tt_ps_view_set_hosts(rt->newest->view, host);
     if (status == TT_OK)
         status = leave_out(rt, is_gone, servers);
     if (status == TT_PEER)
@@ -106,8 +109,7 @@ continue_generations(tt_ps_view *view, const tti_restore *restore)
     if (restore->placement == NULL || !holds_here(view, restore->placement))
         return;
     TT_ASSERT(restore->placement->partition_count == view->partition_count);
-    memcpy(view->owner, restore->placement->owner, view->partition_count * sizeof *view->owner);
-    memcpy(view->previous, view->owner, view->partition_count * sizeof *view->owner);
+    tt_ps_view_place_as(view, restore->placement);
 }
 
 static tt_status
@@ -162,7 +164,8 @@ open_nodes(tti_runtime *rt, tt_error *err)
     rt->processes = tt_mem_zalloc_vector(rt->node_count, sizeof *rt->processes);
     rt->standings = tt_mem_zalloc_vector(rt->node_count, sizeof *rt->standings);
     rt->moving = tt_mem_zalloc(TT_MAX(rt->job->table.partition_count, 1u), sizeof *rt->moving);
-    if (rt->processes == NULL || rt->standings == NULL || rt->moving == NULL)
+    rt->backed = tt_mem_zalloc(TT_MAX(rt->job->table.partition_count, 1u), sizeof *rt->backed);
+    if (rt->processes == NULL || rt->standings == NULL || rt->moving == NULL || rt->backed == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
     return TT_OK;
 }
@@ -248,6 +251,7 @@ tti_runtime_close(tti_runtime *rt)
     tt_mem_free(rt->processes);
     tt_mem_free(rt->standings);
     tt_mem_free(rt->moving);
+    tt_mem_free(rt->backed);
     tt_mem_free(rt);
 }
 

@@ -26,8 +26,9 @@ typedef struct tti_membership {
     // Nothing but going back to the last checkpoint keeps all parameters of one moment (BSP); or
     // there are not enough nodes left. [nodes and master, in turns]
     int must_go_back, must_fail;
-    int too_few;      // why
-    tti_tally *tally; // where they are counted
+    int too_few;           // why
+    uint32_t protected_at; // generation whose partitions all have the best backups there can be
+    tti_tally *tally;      // where they are counted
     // The last checkpoint, while partitions are being restored from it.
     tti_checkpoint file;
     tt_ps_state *state;
@@ -66,7 +67,8 @@ typedef struct tti_runtime {
     // to leave their old server, or to be restored. Taken back by servers.
     uint32_t *moving; // [partition_count]
     uint32_t unretired;
-    uint64_t start_ns, elapsed_ns;    // elapsed: on the job's clock when it starts
+    uint8_t *backed;               // [partition_count]: the backup is known to have a copy [master]
+    uint64_t start_ns, elapsed_ns; // elapsed: on the job's clock when it starts
     double load_model_s, load_data_s; // spent in tti_runtime_load
 } tti_runtime;
 
@@ -99,8 +101,12 @@ TT_NODISCARD tt_status tti_runtime_publish(tti_runtime *rt,
                                            uint32_t *shards_moved);
 // Moves that are about to begin with this view. Nobody may take one back before it is noted.
 void tti_runtime_note_moves(tti_runtime *rt, const tt_ps_view *view);
+// Node n says that the backup of what it owns has a copy.
+void tti_runtime_backed(tti_runtime *rt, uint32_t n, uint32_t partition, uint32_t generation);
+// Partitions whose backup is not known to have a copy.
+uint32_t tti_runtime_unbacked(const tti_runtime *rt);
 // Every node that is there has adopted the newest generation and does in it what it is to do, and
-// no partition is on its way.
+// no partition is on its way, or without a copy that it is to have.
 int tti_runtime_settled(const tti_runtime *rt);
 // The clock with which joining workers begin, and under BSP the round from which a new generation
 // holds: the first that nobody has begun. The gate must be closed.

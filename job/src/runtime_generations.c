@@ -42,6 +42,8 @@ tti_runtime_publish(tti_runtime *rt,
         return TT_NOMEM;
     }
     *generation = (tti_generation){.view = view, .setting = *setting, .previous = rt->newest};
+    for (uint32_t p = 0; p < view->partition_count; p++)
+        rt->backed[p] = (uint8_t)tt_ps_view_is_backed(rt->newest->view, view, p, rt->backed[p]);
     int roles_change = memcmp(rt->newest->view->is_worker, view->is_worker, view->node_count) != 0;
     tti_runtime_note_moves(rt, view);
     rt->newest = generation;
@@ -76,7 +78,27 @@ tti_runtime_settled(const tti_runtime *rt)
             tt_load_acquire(&node->working_seen) != view->is_worker[n]) // change_role
             return 0;
     }
-    return tt_load_acquire(&rt->unretired) == 0; // partition_retired
+    return tt_load_acquire(&rt->unretired) == 0 && // partition_retired
+           tti_runtime_unbacked(rt) == 0;
+}
+
+void
+tti_runtime_backed(tti_runtime *rt, uint32_t n, uint32_t partition, uint32_t generation)
+{
+    const tt_ps_view *view = rt->newest->view;
+    if (view->owner[partition] == n && view->backup[partition] != TT_PS_NOBODY &&
+        generation >= view->backup_at[partition])
+        rt->backed[partition] = 1;
+}
+
+uint32_t
+tti_runtime_unbacked(const tti_runtime *rt)
+{
+    const tt_ps_view *view = rt->newest->view;
+    uint32_t unbacked = 0;
+    for (uint32_t p = 0; view->replicas > 0 && p < view->partition_count; p++)
+        unbacked += view->backup[p] != TT_PS_NOBODY && !rt->backed[p];
+    return unbacked;
 }
 
 void

@@ -5,7 +5,8 @@
 static size_t
 array_bytes(size_t p, size_t n)
 {
-    return p * (3 * sizeof(uint32_t) + 4 * sizeof(uint16_t) + 1) + n * (3 * sizeof(uint32_t) + 2);
+    return p * (3 * sizeof(uint32_t) + 4 * sizeof(uint16_t) + 1) +
+           n * (3 * sizeof(uint32_t) + sizeof(uint16_t) + 2);
 }
 
 // One piece of memory: the arrays lie behind the view, the widest elements first.
@@ -28,7 +29,8 @@ alloc_view(uint32_t partition_count, uint32_t node_count)
     view->previous = view->owner + p;
     view->backup = view->previous + p;
     view->spare = view->backup + p;
-    view->moved_by = (uint8_t *)(view->spare + p);
+    view->host = view->spare + p;
+    view->moved_by = (uint8_t *)(view->host + n);
     view->is_worker = view->moved_by + p;
     view->is_gone = view->is_worker + n;
     return view;
@@ -158,21 +160,28 @@ place(tt_ps_view *view, const uint8_t *is_server)
 
 // ---- backups -----------------------------------------------------------------------------------
 
-// A server that is not the owner, the one with the fewest copies; else the worker that would become
-// a server first, so that one is enough for all.
+// How good a backup it is: a server, and on another host than the owner.
+static int
+merit(const tt_ps_view *view, uint32_t p, uint32_t node)
+{
+    return 2 * !view->is_worker[node] + (view->host[node] != view->host[view->owner[p]]);
+}
+
+// The best there is; of servers the one with the fewest copies, of workers the first, which would
+// become a server first, so that one is enough for all.
 static uint16_t
 choose_backup(const tt_ps_view *view, uint32_t p, const uint32_t *copies)
 {
-    uint16_t best = TT_PS_NOBODY, worker = TT_PS_NOBODY;
+    uint16_t best = TT_PS_NOBODY;
     for (uint32_t n = 0; n < view->node_count; n++) {
         if (view->is_gone[n] || n == view->owner[p])
             continue;
-        if (view->is_worker[n])
-            worker = worker == TT_PS_NOBODY ? (uint16_t)n : worker;
-        else if (best == TT_PS_NOBODY || copies[n] < copies[best])
+        int more = best == TT_PS_NOBODY ? 1 : merit(view, p, n) - merit(view, p, best);
+        int fewer = best != TT_PS_NOBODY && !view->is_worker[n] && copies[n] < copies[best];
+        if (more > 0 || (more == 0 && fewer))
             best = (uint16_t)n;
     }
-    return best != TT_PS_NOBODY ? best : worker;
+    return best;
 }
 
 // Without memory for it now they stay without: another generation will have one.
@@ -208,7 +217,7 @@ is_well_backed(const tt_ps_view *view, uint32_t p, const uint32_t *copies)
     uint16_t better = choose_backup(view, p, copies), now = view->backup[p];
     if (better == TT_PS_NOBODY)
         return now == TT_PS_NOBODY;
-    return now != TT_PS_NOBODY && !(view->is_worker[now] && !view->is_worker[better]);
+    return now != TT_PS_NOBODY && merit(view, p, now) >= merit(view, p, better);
 }
 
 tt_status
@@ -282,11 +291,30 @@ tt_ps_view_first(const tt_ps_table *table,
     for (uint32_t n = 0; n < node_count; n++) {
         view->joined_at[n] = view->is_worker[n];
         view->attempt[n] = 1;
+        view->host[n] = (uint16_t)n;
     }
     memset(view->backup, 0xff, table->partition_count * sizeof *view->backup);
     memset(view->spare, 0xff, table->partition_count * sizeof *view->spare);
     choose_backups(view);
     return TT_OK;
+}
+
+void
+tt_ps_view_set_hosts(tt_ps_view *view, const uint16_t *host)
+{
+    memcpy(view->host, host, view->node_count * sizeof *host);
+    memset(view->backup, 0xff, view->partition_count * sizeof *view->backup);
+    choose_backups(view);
+}
+
+void
+tt_ps_view_place_as(tt_ps_view *view, const tt_ps_view *placement)
+{
+    TT_ASSERT(placement->partition_count == view->partition_count);
+    memcpy(view->owner, placement->owner, view->partition_count * sizeof *view->owner);
+    memcpy(view->previous, view->owner, view->partition_count * sizeof *view->owner);
+    memset(view->backup, 0xff, view->partition_count * sizeof *view->backup);
+    choose_backups(view);
 }
 
 void

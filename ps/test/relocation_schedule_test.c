@@ -668,6 +668,11 @@ open_world(world *w, uint64_t seed, move_way way, int mortal, int replicas)
     uint8_t is_server[TT_PS_NODES_MAX] = {1};
     assert_int_equal(tt_ps_view_first(table, w->node_count, is_server, &w->views[0]), TT_OK);
     w->view_count = 1;
+    uint16_t host[NODES_MAX] = {0};
+    for (uint32_t n = 0; replicas && n < w->node_count; n++)
+        host[n] = (uint16_t)pick(w, 3);
+    if (replicas)
+        tt_ps_view_set_hosts(w->views[0], host);
     for (uint32_t n = 0; n < w->node_count; n++) {
         w->attempts[n] = 1;
         w->actors[n] = (actor){.world = w, .index = n, .attempt = 1};

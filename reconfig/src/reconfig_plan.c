@@ -120,9 +120,11 @@ tt_reconfig_plan_rotate(tt_reconfig_plan *plan, const tt_ps_view *view, uint32_t
 void
 tt_reconfig_plan_by(tt_reconfig_plan *plan, tt_reconfig_method method)
 {
-    plan->method = method;
-    tt_ps_view_move_by(plan->view,
-                       method == TT_RECONFIG_DRAIN ? TT_PS_MOVE_DRAIN : TT_PS_MOVE_ON_DEMAND);
+    // With replicas nothing is carried (tt_ps_view_give).
+    int drains = method == TT_RECONFIG_DRAIN ||
+                 (method == TT_RECONFIG_ON_DEMAND && plan->view->replicas > 0);
+    plan->method = drains ? TT_RECONFIG_DRAIN : method;
+    tt_ps_view_move_by(plan->view, drains ? TT_PS_MOVE_DRAIN : TT_PS_MOVE_ON_DEMAND);
 }
 
 tt_ps_view *

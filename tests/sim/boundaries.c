@@ -1,5 +1,5 @@
-// boundaries [STEP]: a worker crashes after each number of messages that it sends or handles in a
-// whole job (each STEP-th), and never comes back. Whenever that is,
+// boundaries [STEP]: a node crashes after each number of messages that it sends or handles in a
+// whole job (each STEP-th), and never comes back. Whenever that is, of a worker
 //
 //     asp, ssp   the job goes on: every example is trained, in no more time than the job needs
 //                without that worker from the beginning, and the failure time-out, and five round
@@ -9,23 +9,44 @@
 //                so that it crashes while roles are being dealt out anew, too: all may go back to
 //                the beginning then, but the model is the same to the last bit
 //
+// and of a server, with replicas and no checkpoint to go back to:
+//
+//     asp, ssp with one worker, bsp
+//                the model is the same to the last bit
+//     bsp, while partitions move
+//                the same
+//
 // Prints what fails, each as the fault that does it. Exit status 1 when something did.
 #include "sim_jobs.h"
 
-enum { NODES = 5, SERVERS = 2, TIMEOUT_MS = 100, HEARTBEAT_MS = 10, LATENCY_US = 200 };
+enum { NODES = 5, TIMEOUT_MS = 100, HEARTBEAT_MS = 10, LATENCY_US = 200 };
 
 typedef struct form {
     const char *name, *consistency;
-    uint32_t epochs;
+    uint32_t epochs, servers;
+    uint32_t dies;     // node
     const char *other; // fault of another worker
+    const char *steps; // of a script
 } form;
 
 static const form forms[] = {
-    {"asp", "asp", 3, NULL},
-    {"ssp", "ssp", 3, NULL},
-    {"bsp", "bsp", 3, NULL},
-    {"bsp, another away", "bsp", 5, "{kind: crash, from: 3, at: 20ms, for: 60ms}, "},
+    {"asp", "asp", 3, 2, NODES - 1, NULL, NULL},
+    {"ssp", "ssp", 3, 2, NODES - 1, NULL, NULL},
+    {"bsp", "bsp", 3, 2, NODES - 1, NULL, NULL},
+    {"bsp, another away", "bsp", 5, 2, NODES - 1, "{kind: crash, from: 3, at: 20ms, for: 60ms}, ",
+     NULL},
+    {"asp, a server", "asp", 3, NODES - 1, 0, NULL, NULL},
+    {"ssp, a server", "ssp", 3, NODES - 1, 1, NULL, NULL},
+    {"bsp, a server", "bsp", 3, 2, 0, NULL, NULL},
+    {"bsp, a server, moving", "bsp", 3, 2, 0, NULL,
+     "{iteration: 4, servers: 3}, {iteration: 9, move: 9}, {iteration: 16, servers: 2}"},
 };
+
+static int
+is_of_a_server(const form *f)
+{
+    return f->dies < f->servers;
+}
 
 static void
 write_job(const char *path, const form *f, uint32_t nodes, uint64_t after)
@@ -39,13 +60,17 @@ write_job(const char *path, const form *f, uint32_t nodes, uint64_t after)
     add(&t, "stop: {max_epochs: %u, max_time: 100s}\nconsistency: %s\n", f->epochs, f->consistency);
     add(&t, "cluster: {engine: simulated, nodes: %u, retry: 5ms, heartbeat: %dms,", nodes,
         HEARTBEAT_MS);
-    add(&t, " failure_timeout: %dms}\n", TIMEOUT_MS);
-    add(&t, "setting: {servers: %d, prefetch: 1}\n", SERVERS);
-    add(&t, "tuner: {enabled: off}\ncheckpoint: {keep: 0}\nbsp_slices: 6\n");
+    add(&t, " failure_timeout: %dms, replicas: %d}\n", TIMEOUT_MS, is_of_a_server(f));
+    if (f->steps == NULL)
+        add(&t, "setting: {servers: %u, prefetch: 1}\ntuner: {enabled: off}\n", f->servers);
+    else
+        add(&t, "knobs: {servers: {start: %u}}\ntuner: {enabled: off, script: [%s]}\n", f->servers,
+            f->steps);
+    add(&t, "checkpoint: {keep: 0}\nbsp_slices: 6\n");
     add(&t, "simulation: {network: {latency: %dus}", LATENCY_US);
     if (after > 0)
         add(&t, ", faults: [%s{kind: crash, from: %u, after: %llu}]",
-            f->other != NULL ? f->other : "", nodes - 1, (unsigned long long)after);
+            f->other != NULL ? f->other : "", f->dies, (unsigned long long)after);
     add(&t, "}\n");
     int written = write_file(path, &t);
     TT_ASSERT(written);
@@ -66,7 +91,8 @@ static const char *
 judge(const form *f, const outcome *whole, const outcome *fewer, const outcome *got)
 {
     static char why[200];
-    int bsp = strcmp(f->consistency, "bsp") == 0;
+    int same = strcmp(f->consistency, "bsp") == 0 || is_of_a_server(f);
+    int timed = f->other == NULL && !is_of_a_server(f);
     double limit = 1.02 * fewer->result.train_seconds + 1e-3 * TIMEOUT_MS + 5 * 2e-6 * LATENCY_US;
     if (got->status != TT_OK)
         (void)snprintf(why, sizeof why, "%.180s", got->err.what);
@@ -74,11 +100,11 @@ judge(const form *f, const outcome *whole, const outcome *fewer, const outcome *
         (void)snprintf(why, sizeof why, "%llu examples instead of %llu",
                        (unsigned long long)got->result.examples,
                        (unsigned long long)whole->result.examples);
-    else if (f->other == NULL && got->result.train_seconds > limit)
+    else if (timed && got->result.train_seconds > limit)
         (void)snprintf(why, sizeof why, "%.4f s, more than %.4f s", got->result.train_seconds,
                        limit);
-    else if (bsp && (got->bytes != whole->bytes || whole->bytes == 0 ||
-                     memcmp(got->model, whole->model, whole->bytes) != 0))
+    else if (same && (got->bytes != whole->bytes || whole->bytes == 0 ||
+                      memcmp(got->model, whole->model, whole->bytes) != 0))
         (void)snprintf(why, sizeof why, "another model");
     else
         return NULL;
@@ -93,13 +119,13 @@ try_all(const char *directory, const form *f, uint32_t step)
     uint32_t failed = 0, tried = 0;
     double longest_s = 0;
     run_job(directory, f, NODES, 0, &whole);
-    run_job(directory, f, NODES - 1, 0, &fewer);
+    run_job(directory, f, is_of_a_server(f) ? NODES : NODES - 1, 0, &fewer);
     for (uint64_t after = 1; failed < 10; after += step) {
         run_job(directory, f, NODES, after, &got);
         const char *why = judge(f, &whole, &fewer, &got);
         free(got.model);
         if (why != NULL) {
-            printf("%s, {kind: crash, from: %d, after: %llu}: %s\n", f->name, NODES - 1,
+            printf("%s, {kind: crash, from: %u, after: %llu}: %s\n", f->name, f->dies,
                    (unsigned long long)after, why);
             failed++;
         }
@@ -108,7 +134,7 @@ try_all(const char *directory, const form *f, uint32_t step)
         if (got.status == TT_OK && got.result.deaths == (f->other != NULL))
             break; // it had nothing to do any more, or never came so far
     }
-    printf("%s: %u crashes, %u failed; %.3f s alone, %.3f s without the worker, at most %.3f s\n",
+    printf("%s: %u crashes, %u failed; %.3f s alone, %.3f s without a worker, at most %.3f s\n",
            f->name, tried - 1, failed, whole.result.train_seconds, fewer.result.train_seconds,
            longest_s);
     free(whole.model);

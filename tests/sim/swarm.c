@@ -7,8 +7,9 @@
 //     all                                    the script's steps are taken, nobody waits for ever
 //     every other of the first               also when it is stopped at any moment and resumed
 //
-// In a third of the jobs nodes die: hosts crash, some come back, and the time after which a silent
-// node is dead is so short that pauses and late messages are now and then taken for deaths. Then
+// Half of them keep every partition on two nodes. In a third of the jobs nodes die: hosts crash,
+// some come back, and the time after which a silent node is dead is so short that pauses and late
+// messages are now and then taken for deaths. Then
 //
 //     bsp                                    the same model, to the last bit
 //     asp, ssp                               every example once an epoch; what a server held begins
@@ -150,9 +151,14 @@ draw_job(tt_rng *rng, uint64_t seed, drawn *d)
         at += between(rng, 1, iterations / 5);
     }
     add(&d->moving, "]}\n");
-    if (d->mortal)
-        add(&d->moving, "cluster: {heartbeat: %ums, failure_timeout: %ums}\n", between(rng, 5, 20),
-            between(rng, 200, 500));
+    int replicas = seed / 3 % 2;
+    if (d->mortal) {
+        uint32_t heartbeat = between(rng, 5, 20), timeout = between(rng, 200, 500);
+        add(&d->moving, "cluster: {heartbeat: %ums, failure_timeout: %ums, replicas: %d}\n",
+            heartbeat, timeout, replicas);
+    } else {
+        add(&d->moving, "cluster: {replicas: %d}\n", replicas);
+    }
     if (d->mortal && tt_rng_below(rng, 2))
         add(&d->moving, "checkpoint: {every: %ums, keep: 2}\n", between(rng, 20, 500));
     add(&d->moving, "simulation:\n  faults: [");

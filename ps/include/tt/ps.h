@@ -122,6 +122,7 @@ typedef struct tt_ps_view {
     uint32_t *attempt;    // 1, 2, ...: which of the processes with this number it is
     uint32_t *join_clock; // SSP: where the clock of a worker that joins begins
     uint32_t *joined_at;  // generation in which the node became a worker
+    uint16_t *host;       // nodes of one host are lost together: a backup is on another, if it can
     // [partition_count]
     uint16_t *owner;
     uint16_t *previous;    // owner before the last move
@@ -133,7 +134,7 @@ typedef struct tt_ps_view {
     // owner itself, of a partition that is moving to its backup.
     uint16_t *backup, *spare;
     uint32_t *backup_at; // generation in which the backup was made that
-    uint32_t replicas; // as the table's
+    uint32_t replicas;   // as the table's
 } tt_ps_view;
 
 // The first generation (1): is_server says who serves, everybody else works; partitions and slices
@@ -142,6 +143,10 @@ TT_NODISCARD tt_status tt_ps_view_first(const tt_ps_table *table,
                                         uint32_t node_count,
                                         const uint8_t *is_server,
                                         tt_ps_view **out);
+// Of a first view: host[node_count], any numbers; without it every node has one of its own.
+void tt_ps_view_set_hosts(tt_ps_view *view, const uint16_t *host);
+// Partitions of a first view where `placement`, of the same table and nodes, has them.
+void tt_ps_view_place_as(tt_ps_view *view, const tt_ps_view *placement);
 // All partitions of a first view come from a checkpoint.
 void tt_ps_view_restore(tt_ps_view *view);
 // Generation + 1 with other servers: balanced with the fewest moves. is_server NULL: same
