@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Goal: whatever happens to the processes of a job, it ends with the right model, soon, and leaves nothing behind. Method: jobs
 with kill -9, SIGSTOP and SIGCONT of random nodes and kill -9 of the program at random moments, while they train and while parameters
-move; under bsp the model must equal that of an undisturbed run byte for byte, under asp and ssp the loss be near.
+move; under bsp the model must equal that of an undisturbed run byte for byte, under asp and ssp the loss be near. Half of the jobs
+have replicas: then, with some time between one fault and the next, no parameters may go back to a checkpoint (under bsp all may,
+while partitions move).
 
     chaos.py TRIMTAB [--rounds 100] [--seed 1] [--longest-stop 10] [--engine local]
 
@@ -38,6 +40,7 @@ BATCH = {"asp": 32, "ssp": 32, "bsp": 192}
 SECONDS = 4.0          # of a job that nothing happens to, about
 NEAR = 0.01            # share of the loss
 FAILURE_TIMEOUT_S = 3.0
+UNSTRUCK_S = 0.5       # between faults of a job with replicas: copies are made again meanwhile
 PROGRAM_PART = 0.2     # of the rounds kill the program, too
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -170,6 +173,7 @@ class Round:
         self.consistency = rng.choice(CONSISTENCIES)
         self.optimizer = rng.choice(OPTIMIZERS)
         self.nodes = rng.randint(3, 6)
+        self.replicas = rng.randint(0, 1)
         self.directory = tempfile.mkdtemp(prefix="trimtab-chaos-")
         self.mark = f"chaos-{os.getpid()}-{seed}"
         self.times = {"kill": [], "stop": [], "host": [], "cut": [], "power": []}
@@ -182,7 +186,7 @@ class Round:
         keys = {"seed": self.seed, "consistency": self.consistency, "optimizer.kind": self.optimizer,
                 "optimizer.learning_rate": RATE[self.optimizer], "optimizer.batch_size": BATCH[self.consistency],
                 "cluster.nodes": self.nodes, "stop.max_epochs": epochs, "model.table": self.rng.choice(["sparse", "dense"]),
-                "cluster.failure_timeout": f"{FAILURE_TIMEOUT_S}s", **self.place.keys}
+                "cluster.failure_timeout": f"{FAILURE_TIMEOUT_S}s", "cluster.replicas": self.replicas, **self.place.keys}
         moves = self.rng.choice(["script", "tuner", "none"]) if self.consistency != "bsp" else self.rng.choice(["script", "none"])
         if moves != "tuner":
             keys["tuner.enabled"] = "off"
@@ -269,10 +273,17 @@ class Round:
     def disturb(self, job):
         self.struck = []
         for _ in range(self.rng.randint(1, 4)):
-            time.sleep(self.rng.uniform(0.1, 1.2))
+            time.sleep(self.rng.uniform(0.1, 1.2) + self.replicas * UNSTRUCK_S)
             if not job.runs():
                 return
             self.strike(job)
+
+    def check_copies(self, job):
+        if self.replicas and self.consistency != "bsp":
+            lost = [line for _, line in job.lines if re.search("of which there was no copy", line)]
+            if lost:
+                struck = ", ".join(f"{at - job.begun:.3f} s {how} nodes {whom}" for at, how, whom in self.struck)
+                raise Failed(f"{lost[0]}; {struck}\n{job.text()}")
 
     def check_service(self, job):
         """Between a fault and the next one, how long until the node, or the job without it, was at work again. Nodes behind a
@@ -311,6 +322,7 @@ class Round:
         self.disturb(job)
         result = self.finish(job, 180)
         self.check_service(job)
+        self.check_copies(job)
         return result
 
     def strike_program(self, job):
@@ -346,7 +358,7 @@ def play(options):
     times, faults, failed = {"kill": [], "stop": [], "host": [], "cut": [], "power": []}, 0, 0
     for seed in range(options.seed, options.seed + options.rounds):
         one = Round(options, seed)
-        what = f"seed {seed}: {one.consistency} {one.optimizer} {one.nodes} nodes"
+        what = f"seed {seed}: {one.consistency} {one.optimizer} {one.nodes} nodes{' with replicas' if one.replicas else ''}"
         try:
             print(f"{what}: {one.run()}", flush=True)
         except Failed as failure:
