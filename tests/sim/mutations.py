@@ -18,6 +18,7 @@ import tempfile
 import time
 
 MOVES, REQUESTS, ROUNDS = "ps/src/moves.c", "ps/src/requests.c", "ps/src/rounds.c"
+COPIES, BACKUP, PLACEMENT = "ps/src/copies.c", "ps/src/backup.c", "ps/src/placement.c"
 CLIENT, ROUTES = "ps/src/client.c", "ps/src/client_routes.c"
 SERVER, WORKER, NODE = "ps/src/server.c", "job/src/worker.c", "job/src/node.c"
 AGENT, COMMAND, MEMBERSHIP, RUNTIME = "job/src/agent.c", "job/src/command.c", "job/src/membership.c", "job/src/runtime_generations.c"
@@ -90,8 +91,8 @@ BUGS = {
         (ROUTES, "    route->sequence = tti_sequence_base(restored_at);\n", ""),
     ]),
     "the_dead_are_asked": ("a worker that adopts a generation asks a dead server for what it gave away", [
-        (ROUTES, "first || route->drains || is_gone(view, view->previous[p]);", "first || route->drains;"),
-        (ROUTES, "!is_gone(view, route->pull_from) &&\n", "\n"),
+        (ROUTES, "first || route->drains || view->is_gone[view->previous[p]];", "first || route->drains;"),
+        (ROUTES, "!is_gone(client, view, route->pull_from) &&\n", "\n"),
     ]),
     "rows_of_the_dead": ("what a dead worker had taken and not trained is forgotten", [
         (COMMAND, "    quarantine(c, &account);\n", ""),
@@ -140,6 +141,32 @@ BUGS = {
     ]),
     "slices_of_the_dead": ("nobody goes back for a dead worker's slices", [
         (WORKER, "    node->round = view->redo_from;\n", "    node->round = next;\n"),
+    ]),
+    "acknowledged_alone": ("a push is acknowledged before the backup has it", [
+        (COPIES, "    if (!tti_copies_wait(slot)) {\n", "    if (slot != NULL) {\n"),
+    ]),
+    "copied_with_gaps": ("a backup applies a push although one before it is missing", [
+        (BACKUP, "frame->sequence == copies->number + 1;", "frame->sequence > copies->number;"),
+        (BACKUP, "        copies->number++;\n", "        copies->number = frame->sequence;\n"),
+    ]),
+    "copied_without_records": ("a copy comes without its owner's sequence records", [
+        (BACKUP, "    tti_server_install_records(server, slot, records);\n", ""),
+    ]),
+    "heir_without_a_copy": ("a backup is made the owner before it is known to have a copy", [
+        (PLACEMENT, "is_there(next, view->backup[p]) && is_backed != NULL && is_backed[p])", "is_there(next, view->backup[p]) && is_backed != NULL)"),
+    ]),
+    "copied_without_the_round": ("a copy comes without the contributions to the open round", [
+        (COPIES, "    tti_round_save(&slot->collecting, server->table->slice_count, slot->partition->width, out);\n",
+         "    const tti_round none = {0};\n    tti_round_save(&none, server->table->slice_count, slot->partition->width, out);\n"),
+    ]),
+    "dead_backups_are_waited_for": ("a server that waits for a backup does not look whether it has died", [
+        (SERVER, " || newest->lost_at > server->view->lost_at)", ")"),
+    ]),
+    "dead_owners_are_heard": ("a worker that is told of a way to the dead takes it", [
+        (CLIENT, "    tti_route_by_the_newest(client, route, frame);\n", ""),
+    ]),
+    "sealed_alone": ("a sealed partition acknowledges what only it has", [
+        (MOVES, "    slot->departure.by_copy = server->view", "    tti_copies_clear(&slot->copies);\n    slot->departure.by_copy = server->view"),
     ]),
 }
 
