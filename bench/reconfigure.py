@@ -139,7 +139,7 @@ def measure_waits(table, options, scratch):
     ratio = waits / median
     runs.print_line("reconfigure", f"{table}/waits", {**shape_of(table, options.engine), "nodes": 8}, 1, [waits], "s",
                     mean=waits, baseline=median, ratio=ratio)
-    say(f"  waits on moving partitions: {counters["moving_waits"]}, 99th percentile {1e3 * waits:.1f} ms, {ratio:.2f} median iterations, "
+    say(f"  waits on moving partitions: {counters['moving_waits']}, 99th percentile {1e3 * waits:.1f} ms, {ratio:.2f} median iterations, "
         f"at most {WAIT_BAR}  {'PASS' if ratio <= WAIT_BAR else 'MISSED'}")
     return ratio <= WAIT_BAR
 

@@ -293,7 +293,8 @@ on_reply(tt_ps_client *client, const tt_frame *frame, const uint8_t *payload)
 {
     tti_request *request = request_of(client, frame);
     if (client->operation != TTI_PULLING || request == NULL ||
-        frame->sequence != client->operation_number || frame->count != request->count)
+        frame->sequence != client->operation_number || frame->count != request->count ||
+        !tti_reply_is_sound(client->table, frame, payload))
         return;
     tti_route *route = &client->routes[frame->partition];
     route->carry_of = 0;

@@ -5,6 +5,8 @@
 #include "server_core.h"
 #include <string.h>
 
+enum { RESERVED_BYTES_MAX = 4 << 20 };
+
 static void
 count(uint64_t *counter, uint64_t amount)
 {
@@ -264,7 +266,8 @@ static uint32_t
 rows_in_piece(const tti_slot *slot)
 {
     uint32_t cell_bytes = tti_partition_cell_floats(slot->partition) * (uint32_t)sizeof(float);
-    return TT_MAX(TTI_PIECE_BYTES / (cell_bytes + 9), 1u);
+    uint32_t limit = TT_MIN(TTI_PIECE_BYTES / (cell_bytes + 9), slot->partition->rows);
+    return TT_MAX(limit, 1u);
 }
 
 static int
@@ -463,7 +466,11 @@ tti_server_handle_seal(tt_ps_server *server,
     slot->round = seal.round;
     tti_server_install_records(server, slot, payload + sizeof seal);
     slot->arrival.key_count = seal.key_count;
-    (void)tti_partition_reserve(slot->partition, seal.key_count);
+    // Room in advance, but not for whatever a few bytes may claim: more is made when rows come.
+    size_t row_bytes =
+        tti_partition_cell_floats(slot->partition) * sizeof(float) + 2 * sizeof(uint64_t);
+    (void)tti_partition_reserve(slot->partition,
+                                TT_MIN(seal.key_count, RESERVED_BYTES_MAX / row_bytes));
     slot->arrival.header_in = 1;
     slot->news = 1;
     slot->ticks = 0;

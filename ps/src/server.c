@@ -4,10 +4,11 @@
 
 // ---- scratch and small helpers ----------------------------------------------------------------
 
+// Of nothing, too, there is an array: no array means all rows.
 static void *
 grown(void **memory, size_t *capacity, size_t count, size_t size)
 {
-    if (count > *capacity) {
+    if (*memory == NULL || count > *capacity) {
         tt_mem_free(*memory);
         *capacity = 2 * count;
         *memory = tt_mem_zalloc_vector(*capacity, size);
@@ -316,7 +317,7 @@ adopt_move(tt_ps_server *server, const tt_ps_view *view, uint32_t p)
             tti_server_expect(server, slot, moved_at, view->previous[p]);
     } else if (slot->state == TTI_SERVING) {
         // Under BSP a partition leaves with an empty round buffer, at the round all agree on.
-        if (slot->round < view->effective_round)
+        if (slot->round < view->effective_round || slot->collecting.arrived > 0)
             slot->pending_seal = moved_at;
         else
             tti_server_seal(server, slot, moved_at, view->owner[p]);
@@ -446,6 +447,8 @@ tt_ps_server_receive(tt_ps_server *server, const tt_frame *frame, const uint8_t 
 {
     if (frame->partition >= server->table->partition_count || frame->sender >= server->node_count)
         return; // not of this job; nothing of ours sends it
+    if (!tti_server_frame_is_sound(server->table, frame, payload))
+        return;
     if (frame->generation > server->view->generation)
         tt_ps_server_adopt(server, server->hooks.newest(server->hooks.self));
     if (frame->generation > server->view->generation) {

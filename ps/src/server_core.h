@@ -159,6 +159,14 @@ uint32_t *tti_server_rows(tt_ps_server *server, size_t count);
 float *tti_server_values(tt_ps_server *server, size_t count);
 uint8_t *tti_server_bytes(tt_ps_server *server, size_t count);
 
+// frame_checks.c
+// Whether the payload of what was sent to a server is as long as the frame says, and what it asks
+// for fits into an answer.
+int
+tti_server_frame_is_sound(const tt_ps_table *table, const tt_frame *frame, const uint8_t *payload);
+// The same of the answer to a pull.
+int tti_reply_is_sound(const tt_ps_table *table, const tt_frame *frame, const uint8_t *payload);
+
 // state_frames.c
 void tti_server_handle_save(tt_ps_server *server, const tti_slot *slot, const tt_frame *frame);
 // A slot just opened: its partition comes from the last checkpoint.
