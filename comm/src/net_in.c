@@ -181,7 +181,8 @@ read_records(tti_net_in *in)
     return TT_OK;
 }
 
-// Reads once: of a long message no more than its rest, so that it need not be moved.
+// Reads once: of a long message no more than its rest, so that it need not be moved, and no more
+// than is here of it or was ever, so that a length that is only said costs nothing.
 // 1: there is more to hand on; 0: nothing came; -1: the connection has ended; -2: nonsense came
 static int
 read_once(tti_net_in *in)
@@ -192,8 +193,9 @@ read_once(tti_net_in *in)
     if (whole == 0)
         return -2;
     size_t rest = whole > here ? whole - here : 0;
-    size_t room = is_plain && rest > READ_BYTES ? rest : (size_t)READ_BYTES;
     tti_bytes_pack(&in->text);
+    size_t most = TT_MAX((size_t)READ_BYTES, TT_MAX(here, in->text.capacity - here));
+    size_t room = is_plain && rest > READ_BYTES ? TT_MIN(rest, most) : (size_t)READ_BYTES;
     if (!is_plain)
         tti_bytes_pack(to);
     if (tti_bytes_reserve(to, room) != TT_OK)
