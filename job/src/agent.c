@@ -150,7 +150,8 @@ take_order(tti_process *process, const tt_frame *frame, const uint8_t *payload)
         return; // to one that was before
     if (tti_order_read(payload, frame->payload_bytes, &parts) != TT_OK)
         return; // it will be said again
-    obey(process, &parts);
+    if (tti_order_fits(process->job, &parts))
+        obey(process, &parts);
     tti_generations_free(parts.generation);
 }
 

@@ -13,6 +13,8 @@
 
 enum { VERSION = 1, FILES_MAX = 4096 };
 
+#define TIME_S_MAX 1e10 // what nanoseconds of it can be counted
+
 typedef struct file_header {
     char magic[8];
     uint32_t version, section_count;
@@ -199,6 +201,8 @@ check_header(const char *path, const file_header *header, uint64_t count, tt_err
         return damaged(path, err, header->bytes > count ? "its end is missing" : "it is too long");
     if (header->section_count > TTI_CHECKPOINT_SECTIONS_MAX)
         return damaged(path, err, "it has too many sections");
+    if (!(header->time_s >= 0 && header->time_s <= TIME_S_MAX))
+        return damaged(path, err, "its time is none");
     return TT_OK;
 }
 

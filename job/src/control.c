@@ -1,5 +1,6 @@
 // Orders and reports as bytes.
 #include "control.h"
+#include <string.h>
 
 static void
 append(tt_archive *out, const void *bytes, size_t size)
@@ -50,11 +51,34 @@ tti_order_read(const void *bytes, size_t count, tti_order_parts *out)
     TT_ARCHIVE(&in, out->order);
     if (in.status != TT_OK || out->order.row_count > count / sizeof(uint32_t))
         return TT_CORRUPT;
-    if (out->order.row_count > 0)
-        out->rows = tt_archive_borrow(&in, out->order.row_count * sizeof(uint32_t));
-    if (out->order.row_count > 0 && out->rows == NULL)
+    out->rows = tt_archive_borrow(&in, out->order.row_count * sizeof(uint32_t));
+    if (out->rows == NULL)
         return TT_CORRUPT;
     return out->order.has_generation ? read_generation(&in, &out->generation) : TT_OK;
+}
+
+static int
+generation_fits(const tt_job *job, const tti_generation *generation)
+{
+    const tt_ps_view *view = generation->view;
+    const tt_ps_table *table = &job->table;
+    if (view->node_count != job->node_count || view->partition_count != table->partition_count ||
+        (table->consistency == TT_PS_BSP && view->slice_count != table->slice_count))
+        return 0;
+    return tti_job_setting_fits(job, &generation->setting);
+}
+
+int
+tti_order_fits(const tt_job *job, const tti_order_parts *parts)
+{
+    const uint8_t *rows = parts->rows;
+    for (uint32_t i = 0; i < parts->order.row_count; i++) {
+        uint32_t row;
+        memcpy(&row, rows + i * sizeof row, sizeof row);
+        if (row >= job->train->row_count)
+            return 0;
+    }
+    return parts->generation == NULL || generation_fits(job, parts->generation);
 }
 
 // ---- reports -----------------------------------------------------------------------------------
@@ -81,9 +105,7 @@ tti_report_read(const void *bytes, size_t count, tti_report_parts *out)
     if (in.status != TT_OK || report->record_count > count / sizeof(tti_record) ||
         report->end_count > count / sizeof(tti_end))
         return TT_CORRUPT;
-    if (report->record_count > 0)
-        out->records = tt_archive_borrow(&in, report->record_count * sizeof(tti_record));
-    if (report->end_count > 0)
-        out->ends = tt_archive_borrow(&in, report->end_count * sizeof(tti_end));
+    out->records = tt_archive_borrow(&in, report->record_count * sizeof(tti_record));
+    out->ends = tt_archive_borrow(&in, report->end_count * sizeof(tti_end));
     return in.status;
 }

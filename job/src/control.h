@@ -67,6 +67,9 @@ typedef struct tti_report_parts {
     const void *records, *ends;
 } tti_report_parts;
 
+// Whether what was read is of this job: its rows are rows of the data, its generation deals out the
+// job's nodes, partitions and slices, and gives each of its knobs a number.
+int tti_order_fits(const tt_job *job, const tti_order_parts *parts);
 // errors TT_CORRUPT; TT_NOMEM
 TT_NODISCARD tt_status tti_order_read(const void *bytes, size_t count, tti_order_parts *out);
 TT_NODISCARD tt_status tti_report_read(const void *bytes, size_t count, tti_report_parts *out);

@@ -7,6 +7,8 @@
 
 enum { VERSION_BYTES = 32, BYTES_MAX = 64 << 20, NODES_MAX = 1 << 16, MAGIC = 0x6e747474 };
 
+#define TIMEOUT_S_MAX 1e9 // what nanoseconds of it can be counted
+
 // Before everything else, and of one form in all versions.
 typedef struct head {
     uint32_t magic, bytes;
@@ -35,7 +37,8 @@ visit_nodes(tti_invitation *in, tt_archive *archive)
 {
     if (archive->reading) {
         int is_sound = in->node_count > 0 && in->node_count <= NODES_MAX &&
-                       in->host < in->host_count && in->host_count <= in->node_count;
+                       in->host < in->host_count && in->host_count <= in->node_count &&
+                       in->timeout_s > 0 && in->timeout_s <= TIMEOUT_S_MAX;
         in->host_of = is_sound ? tt_mem_zalloc(in->node_count, sizeof *in->host_of) : NULL;
         in->port = is_sound ? tt_mem_zalloc(in->node_count, 2 * sizeof *in->port) : NULL;
         if (in->host_of == NULL || in->port == NULL) {

@@ -130,6 +130,9 @@ extern const char *const tti_consistency_names[],
                                                                       *const tti_format_names[];
 // job_space.c: the search space of this job; complains in the configuration.
 tt_status tti_job_space(tt_job *job, tt_error *err);
+// Whether a setting that was read gives each of the job's knobs a number. (Which number another
+// host may choose this one cannot know: ranges are of a machine.)
+int tti_job_setting_fits(const tt_job *job, const tt_setting *setting);
 // simulated.c: hosts of a simulated job.
 uint32_t tti_job_simulated_hosts(const tt_job *job);
 // job_faults.c: what goes wrong on simulated hosts; complains in the configuration.

@@ -1,6 +1,7 @@
 // The search space of a job: knobs that this driver and consistency have, the user's ranges, starts
 // and fixed values, and the script of settings if there is one.
 #include "job_internal.h"
+#include <math.h>
 #include <string.h>
 
 static void
@@ -322,4 +323,15 @@ tti_job_space(tt_job *job, tt_error *err)
     read_knobs(job);
     read_fixed(job);
     return read_script(job, err);
+}
+
+int
+tti_job_setting_fits(const tt_job *job, const tt_setting *setting)
+{
+    if (setting->count != job->space.count)
+        return 0;
+    for (uint32_t k = 0; k < setting->count; k++)
+        if (!isfinite(setting->value[k]))
+            return 0;
+    return 1;
 }

@@ -2,6 +2,13 @@
 #include "node.h"
 #include <string.h>
 
+// NaN is 0.
+static uint32_t
+whole_of(double value)
+{
+    return value > 0 ? (uint32_t)TT_MIN(value, (double)UINT32_MAX) : 0;
+}
+
 static void
 set_pinning(tti_node *node, double value)
 {
@@ -12,7 +19,7 @@ set_pinning(tti_node *node, double value)
 static void
 set_compute_threads(tti_node *node, double value)
 {
-    uint32_t threads = TT_MIN(TT_MAX((uint32_t)value, 1u), (uint32_t)TTI_COMPUTE_MAX);
+    uint32_t threads = TT_MIN(TT_MAX(whole_of(value), 1u), (uint32_t)TTI_COMPUTE_MAX);
     // Simulated hosts have cores that nobody need start a thread on.
     if (node->board->job->sim != NULL) {
         node->now.compute_threads = threads;
@@ -28,7 +35,7 @@ set_compute_threads(tti_node *node, double value)
 static void
 set_kernel(tti_node *node, double value)
 {
-    node->now.ops = tt_vec_ops_for((tt_vec_variant)value);
+    node->now.ops = tt_vec_ops_for((tt_vec_variant)whole_of(value));
     if (node->server != NULL)
         tt_ps_server_set_ops(node->server, node->now.ops);
 }
@@ -39,7 +46,7 @@ runtime_set(void *impl, const char *name, double value)
 {
     tti_node *node = impl;
     tti_node_setting *now = &node->now;
-    uint32_t whole = (uint32_t)value;
+    uint32_t whole = whole_of(value);
     if (strcmp(name, "servers") == 0)
         return 0; // carried out by the placement of the generation
     if (strcmp(name, "compute_threads") == 0)

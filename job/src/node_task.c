@@ -54,7 +54,7 @@ typedef struct start {
 } start;
 
 static tt_status
-read_start(const uint8_t *bytes, size_t size, start *out, tt_error *err)
+read_start(const tt_job *job, const uint8_t *bytes, size_t size, start *out, tt_error *err)
 {
     tt_status status = TT_CORRUPT;
     *out = (start){0};
@@ -63,6 +63,11 @@ read_start(const uint8_t *bytes, size_t size, start *out, tt_error *err)
         bytes += sizeof out->attempt;
         size -= sizeof out->attempt;
         status = out->attempt == 0 ? TT_OK : tti_order_read(bytes, size, &out->parts);
+    }
+    if (status == TT_OK && out->attempt != 0 &&
+        (out->parts.generation == NULL || !tti_order_fits(job, &out->parts))) {
+        tti_generations_free(out->parts.generation);
+        status = TT_CORRUPT;
     }
     return status == TT_OK
                ? TT_OK
@@ -116,7 +121,7 @@ tti_node_run(const tt_job *job,
              tt_error *err)
 {
     start first;
-    TT_TRY(read_start(begin, size, &first, err));
+    TT_TRY(read_start(job, begin, size, &first, err));
     tti_process *process = tt_mem_zalloc_vector(1, sizeof *process);
     tt_clock clock = tt_clock_monotonic();
     if (process == NULL) {

@@ -64,7 +64,8 @@ hear_host(tti_remote *remote, uint32_t h, const uint8_t *payload, size_t size)
     remote->host[h].address = status.address;
     remote->host[h].heard_ns = tt_clock_monotonic_ns();
     remote->host[h].said = status;
-    remote->host[h].ahead_ns = status.wall_ns - tt_clock_wall_ns();
+    // Of whatever clock, which may be any number.
+    remote->host[h].ahead_ns = (int64_t)((uint64_t)status.wall_ns - (uint64_t)tt_clock_wall_ns());
     remote->host[h].presence = status.data == remote->data ? TTI_HERE : TTI_OF_OTHER_DATA;
     for (uint64_t i = 0; i < status.node_count; i++) {
         memcpy(&node, payload + sizeof status + i * sizeof node, sizeof node);

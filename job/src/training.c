@@ -128,7 +128,7 @@ recall(tti_training *tr, const tti_resume *resume, tt_error *err)
     const tt_job *job = tr->job;
     tti_resume_section(resume, "training", &in);
     tti_training_visit(tr, &in);
-    if (in.status != TT_OK)
+    if (in.status != TT_OK || (tr->same_space && !tti_job_setting_fits(job, &tr->setting)))
         return tt_error_set(err, TT_UNSUPPORTED, resume->file.path,
                             "resume with the trimtab that wrote it",
                             "the checkpoint was written by another version of trimtab");

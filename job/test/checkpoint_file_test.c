@@ -4,6 +4,7 @@
 #include "checkpoint_file.h"
 
 // cmocka wants setjmp.h before it
+#include <math.h>
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,6 +172,22 @@ none_is_not_found(void **state)
     assert_int_equal(skipped, 1);
 }
 
+// Whoever goes on counts nanoseconds from it.
+static void
+a_time_that_is_none_is_found(void **state)
+{
+    static const double none[] = {NAN, INFINITY, -0.5, 1e30};
+    TT_UNUSED(state);
+    for (size_t i = 0; i < TT_COUNT_OF(none); i++) {
+        char path[200];
+        tti_checkpoint c = {.iteration = 5, .time_s = none[i]};
+        tt_error err = {0};
+        assert_int_equal(tti_checkpoint_write(directory, &c, &err), TT_OK);
+        path_of(5, path, sizeof path);
+        assert_int_equal(tti_checkpoint_read(path, &c, &err), TT_CORRUPT);
+    }
+}
+
 static void
 old_ones_go(void **state)
 {
@@ -240,6 +257,7 @@ main(void)
         cmocka_unit_test(damage_at_any_byte_is_found),
         cmocka_unit_test(the_newest_whole_one_is_used),
         cmocka_unit_test(none_is_not_found),
+        cmocka_unit_test(a_time_that_is_none_is_found),
         cmocka_unit_test(old_ones_go),
         cmocka_unit_test(a_newer_version_is_refused),
         cmocka_unit_test(failures_leave_what_was_there),

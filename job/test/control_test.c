@@ -3,6 +3,7 @@
 // sanitizer.
 #include "control.h"
 #include "tt/core.h"
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -135,12 +136,49 @@ a_report_is_read_as_it_was_written(void **state)
     tt_archive_fini(&out);
 }
 
+static int
+order_fits(const tt_job *job, uint32_t row, tti_generation *generation)
+{
+    const tti_order_parts parts = {
+        .order = {.row_count = 1}, .rows = &row, .generation = generation};
+    return tti_order_fits(job, &parts);
+}
+
+// An agent takes rows and a generation as they come: those of another job are not let in.
+static void
+orders_of_another_job_are_refused(void **state)
+{
+    TT_UNUSED(state);
+    tt_dataset data = {.row_count = 81};
+    tt_job job = {.train = &data, .node_count = 5, .space.count = 2};
+    job.table = (tt_ps_table){.partition_count = 8, .consistency = TT_PS_BSP, .slice_count = 3};
+    tti_generation *g = make_generation();
+    assert_true(order_fits(&job, 80, g));
+    assert_true(order_fits(&job, 80, NULL));
+    assert_false(order_fits(&job, 81, NULL));
+    g->setting.value[1] = NAN;
+    assert_false(order_fits(&job, 80, g));
+    g->setting = (tt_setting){.count = 3};
+    assert_false(order_fits(&job, 80, g));
+    g->setting.count = 2;
+    job.table.slice_count = 4;
+    assert_false(order_fits(&job, 80, g));
+    job.table.slice_count = 3;
+    job.table.partition_count = 7;
+    assert_false(order_fits(&job, 80, g));
+    job.table.partition_count = 8;
+    job.node_count = 6;
+    assert_false(order_fits(&job, 80, g));
+    tti_generations_free(g);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_order_is_read_as_it_was_written),
         cmocka_unit_test(damaged_orders_are_refused),
+        cmocka_unit_test(orders_of_another_job_are_refused),
         cmocka_unit_test(a_report_is_read_as_it_was_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 // changed; another version.
 #include "invitation.h"
 #include "tt/job.h"
+#include <math.h>
 #include <setjmp.h>
 #include <string.h>
 #include <unistd.h>
@@ -104,6 +105,32 @@ test_changed_bytes_do_no_harm(void **state)
     tt_archive_fini(&bytes);
 }
 
+// It becomes nanoseconds, and they numbers of 64 bits.
+static void
+test_no_time_is_refused(void **state)
+{
+    static const double none[] = {NAN, INFINITY, -1, 0, 1e30};
+    TT_UNUSED(state);
+    for (size_t i = 0; i < TT_COUNT_OF(none); i++) {
+        tt_archive bytes = {0};
+        tti_invitation in;
+        tt_error err = {0};
+        uint32_t host_of[1] = {0};
+        uint16_t port[2] = {0};
+        char text[] = "";
+        const tti_invitation out = {.host_count = 1,
+                                    .node_count = 1,
+                                    .timeout_s = none[i],
+                                    .host_of = host_of,
+                                    .port = port,
+                                    .directory = text,
+                                    .text = text};
+        tti_invitation_write(&out, &bytes);
+        assert_int_equal(read_bytes(bytes.bytes, bytes.count, &in, &err), TT_CORRUPT);
+        tt_archive_fini(&bytes);
+    }
+}
+
 static void
 test_another_version_is_named(void **state)
 {
@@ -126,6 +153,7 @@ main(void)
         cmocka_unit_test(test_it_arrives),
         cmocka_unit_test(test_a_part_is_refused),
         cmocka_unit_test(test_changed_bytes_do_no_harm),
+        cmocka_unit_test(test_no_time_is_refused),
         cmocka_unit_test(test_another_version_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
