@@ -20,5 +20,8 @@ if(TT_SANITIZE)
         target_compile_definitions(tt_options INTERFACE TT_TSAN=1)
     endif()
 endif()
+if(TT_FUZZ) # the targets bring libFuzzer itself: tests/fuzz/CMakeLists.txt
+    target_compile_options(tt_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 find_package(Threads REQUIRED)
 target_link_libraries(tt_options INTERFACE Threads::Threads m)
