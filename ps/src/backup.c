@@ -298,7 +298,9 @@ push_inside(const tt_ps_server *server, const tt_frame *frame, const uint8_t *pa
     const tt_frame *push = (const tt_frame *)(const void *)payload;
     if (frame->payload_bytes < sizeof *push || push->kind != TT_FRAME_PUSH ||
         push->partition != frame->partition || push->sender >= server->node_count ||
-        push->payload_bytes != frame->payload_bytes - sizeof *push)
+        push->payload_bytes != frame->payload_bytes - sizeof *push ||
+        (push->flags & (TT_FRAME_PROBE | TT_FRAME_CARRY)) != 0 ||
+        !tti_server_frame_is_sound(server->table, push, payload + sizeof *push))
         return NULL;
     return push;
 }
@@ -315,9 +317,7 @@ tti_backup_handle_push(tt_ps_server *server,
         return;
     int is_next =
         copies->has_copy && copies->reign == frame->extra && frame->sequence == copies->number + 1;
-    if (is_next) {
+    if (is_next && tti_server_apply_copy(server, slot, push, payload + sizeof *push))
         copies->number++;
-        tti_server_apply_copy(server, slot, push, payload + sizeof *push);
-    }
     acknowledge(server, slot, frame, frame->sequence > copies->number ? TT_FRAME_LOST : 0);
 }

@@ -324,7 +324,7 @@ rows_of_push(tt_ps_server *server,
            frame->count;
 }
 
-void
+int
 tti_server_apply_copy(tt_ps_server *server,
                       tti_slot *slot,
                       const tt_frame *frame,
@@ -333,9 +333,12 @@ tti_server_apply_copy(tt_ps_server *server,
     const uint32_t *rows;
     const uint8_t *values;
     size_t floats = (size_t)row_count(slot, frame) * server->table->width;
-    // Without it the copy would not be one any more.
-    TT_ASSERT(rows_of_push(server, slot, frame, payload, &rows, &values));
+    int is_next_round = server->table->consistency != TT_PS_BSP ||
+                        (frame->clock == slot->round && !is_in(server, slot, frame));
+    if (!is_next_round || !rows_of_push(server, slot, frame, payload, &rows, &values))
+        return 0;
     tti_server_apply(server, slot, frame, rows, tti_server_decode(server, frame, values, floats));
+    return 1;
 }
 
 static void

@@ -276,11 +276,11 @@ void tti_backup_request(tt_ps_server *server,
                         tti_slot *slot,
                         const tt_frame *frame,
                         const uint8_t *payload);
-// Applies a push of the owner's.
-void tti_server_apply_copy(tt_ps_server *server,
-                           tti_slot *slot,
-                           const tt_frame *frame,
-                           const uint8_t *payload);
+// Applies a push of the owner's. False: it could not be, for want of memory, or makes no sense.
+int tti_server_apply_copy(tt_ps_server *server,
+                          tti_slot *slot,
+                          const tt_frame *frame,
+                          const uint8_t *payload);
 
 // rounds.c
 // Contributions to the round that is being collected.

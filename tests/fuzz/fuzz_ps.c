@@ -44,6 +44,7 @@ typedef struct world {
     uint32_t queue_begin, queue_count;
     uint32_t round, slice;
     int can_push;
+    uint8_t backed[64];
     uint64_t now_ns;
     uint32_t rows[KEYS_MAX];
     uint64_t keys[KEYS_MAX];
@@ -255,8 +256,8 @@ bury_a_server(world *w, const uint8_t *moving)
     static const uint8_t is_dead[NODES] = {0, 1, 0, 0};
     tt_ps_server_close(w->server[1]);
     w->server[1] = NULL;
-    TT_ASSERT(tt_ps_view_without(w->view[w->newest - 1], is_dead, moving, 1, &w->view[w->newest]) ==
-              TT_OK);
+    TT_ASSERT(tt_ps_view_without(w->view[w->newest - 1], is_dead, moving, NULL, 1,
+                                 &w->view[w->newest]) == TT_OK);
 }
 
 // The next view: partitions move only when those that moved before have arrived.
@@ -268,8 +269,11 @@ publish(world *w, int drains)
     uint8_t moving[64] = {0};
     int some = 0;
     for (uint32_t p = 0; p < w->table.partition_count; p++)
-        some |= moving[p] = is_moving(w->server[0], p) || is_moving(w->server[1], p);
-    if (w->newest + 1 == VIEWS || (some && w->newest + 2 < VIEWS))
+        some |= moving[p] = is_moving(w->server[0], p) || is_moving(w->server[1], p) ||
+                            (w->table.replicas && !w->backed[p]);
+    // With replicas nobody is buried: an heir who does not have the copy that he said he has ends.
+    uint32_t last = w->table.replicas ? VIEWS - 2 : VIEWS - 1;
+    if (w->newest >= last || (some && w->newest + 2 < VIEWS))
         return;
     w->newest++;
     if (w->newest + 1 == VIEWS)
@@ -281,6 +285,16 @@ publish(world *w, int drains)
         tt_ps_view_move_by(w->view[w->newest], TT_PS_MOVE_DRAIN);
     if (w->table.consistency == TT_PS_BSP)
         w->view[w->newest]->effective_round = w->round + 1;
+    for (uint32_t p = 0; p < w->table.partition_count; p++)
+        w->backed[p] = (uint8_t)tt_ps_view_is_backed(w->view[w->newest - 1], w->view[w->newest], p,
+                                                     w->backed[p]);
+}
+
+static void
+backed(void *self, uint32_t partition, uint32_t generation)
+{
+    world *w = self;
+    w->backed[partition] |= generation >= w->view[w->newest]->backup_at[partition];
 }
 
 static const tt_ps_view *
@@ -350,10 +364,11 @@ begin(world *w, uint32_t what, uint32_t more)
                              .beta2 = 0.999,
                              .ftrl_beta = 1,
                              .averaging = what / 36 % 2,
-                             .keeps_past = what / 72 % 2};
+                             .keeps_past = what / 72 % 2,
+                             .replicas = more / WIDTH_MAX / 2 % 2};
     TT_ASSERT(tt_ps_view_first(&w->table, NODES, is_server, &w->view[0]) == TT_OK);
     for (uint32_t i = 0; i < 2; i++) {
-        tt_ps_hooks hooks = {.self = w, .newest = newest_view, .keeper = KEEPER};
+        tt_ps_hooks hooks = {.self = w, .newest = newest_view, .backed = backed, .keeper = KEEPER};
         TT_ASSERT(tt_ps_server_open(&w->table, i, NODES, outbox_of(w, i), hooks, &w->server[i],
                                     NULL) == TT_OK);
         TT_ASSERT(tt_ps_server_start(w->server[i], w->view[0]) == TT_OK);

@@ -73,7 +73,7 @@ BUGS = {
         (ROUNDS, "&round->slice[slice]", "&round->slice[round->arrived]"),
     ]),
     "seal_in_a_round": ("a partition leaves in the middle of a round", [
-        ("ps/src/server.c", "        if (slot->round < view->effective_round)\n", "        if (slot->round + 1 < view->effective_round)\n"),
+        (SERVER, "        if (slot->round < view->effective_round || slot->collecting.arrived > 0)\n", "        if (slot->round + 1 < view->effective_round)\n"),
     ]),
     "batches_kept": ("a worker keeps slices it prepared when they are dealt out anew", [
         (NODE, "    else if (node->working)\n        tti_worker_rewind(node, view->effective_round);\n", ""),
