@@ -7,9 +7,11 @@
 //     dataplane_bench [--seconds S] [--rounds N] [--only TEXT]
 //
 // A case is an operation, the bytes of a partition, how many requests are in flight, and servers x
-// workers; each is a process. The pool of a worker is size x in flight bytes at each server. Rates
-// are of the parameters' bytes that all workers move; a pull and a push of a partition count as
-// two. The server applies what is pushed (w += g).
+// workers; each is a process, which waits awake for as many pauses as suit so many of them on two
+// processors (the knob `spin`). The pool of a worker is size x in flight bytes at each server.
+// Rates are of the parameters' bytes that all workers move; a pull and a push of a partition count
+// as two. The server applies what is pushed (w += g). Of sparse tables whose lists of keys are new,
+// and where there are several, a push is a pull and a push, counted once.
 #include "tt/comm_net.h"
 #include "tt/ps.h"
 #include <errno.h>
@@ -24,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ROUNDS_MAX = 51, SIDES_MAX = 2, SPIN = 200, SPARSE_KEYS = 10000, SPARSE_RANGE = 10000000 };
+enum { ROUNDS_MAX = 51, SIDES_MAX = 2, SPARSE_KEYS = 10000, SPARSE_RANGE = 10000000 };
 
 typedef enum operation { PULL, PUSH, BOTH, SPARSE_PULL, SPARSE_PUSH, ROUND_TRIP } operation;
 
@@ -34,6 +36,7 @@ static const char *const operation_names[] = {"pull",        "push",        "bot
 typedef struct bench_case {
     operation op;
     uint32_t size, in_flight, sides;
+    uint32_t lists; // sparse: how many lists of keys there are; 0: each is new
 } bench_case;
 
 // How processes reach each other.
@@ -177,7 +180,7 @@ open_actor(actor *a, const bench_case *c, board *b, const connections *by, uint3
         status = open_mesh(by, index, 2 * c->sides, &a->mesh, &err);
     if (status != TT_OK)
         exit(9);
-    tt_mesh_set_spin(a->mesh, index, SPIN);
+    tt_mesh_set_spin(a->mesh, index, c->sides == 1 ? 4000 : 200);
     tt_mesh_set_chunk(a->mesh, index, 256 << 10);
     tt_outbox outbox = tt_mesh_outbox(a->mesh, index);
     tt_ps_hooks hooks = {.self = a, .newest = newest, .retired = retired};
@@ -255,15 +258,16 @@ next_keys(actor *a)
 {
     if (!is_sparse(a->c))
         return (tt_ps_keys){.count = (uint32_t)a->table.rows};
-    const uint64_t *keys = a->keys + (a->key_sets++ % KEY_SETS) * SPARSE_KEYS;
+    uint64_t *keys = a->keys + (a->key_sets++ % TT_MAX(a->c->lists, 1u)) * SPARSE_KEYS;
+    if (a->c->lists == 0)
+        keys[0] = SPARSE_RANGE + a->key_sets; // none that was there before
     return (tt_ps_keys){.keys = keys, .count = SPARSE_KEYS};
 }
 
 static _Noreturn void
 work(actor *a)
 {
-    size_t floats = is_sparse(a->c) ? SPARSE_KEYS : a->table.rows;
-    a->values = tt_mem_zalloc_vector(floats, sizeof *a->values);
+    a->values = tt_ps_client_gradients(a->client); // what is pushed is what was pulled
     if (a->values == NULL)
         exit(9);
     if (is_sparse(a->c))
@@ -272,11 +276,18 @@ work(actor *a)
     int pulls = op != PUSH && op != SPARSE_PUSH,
         pushes = op == PUSH || op == BOTH || op == SPARSE_PUSH;
     uint64_t *done = &a->b->operations[a->index - a->c->sides];
-    tt_ps_client_pull(a->client, next_keys(a), 0, 0, a->values); // pushes are of what was pulled
-    await(a);
+    // Pushes are of what was pulled; rows of a sparse table are there once they were pushed.
+    for (uint32_t i = 0; i < TT_MAX(a->c->lists, 1u); i++) {
+        tt_ps_client_pull(a->client, next_keys(a), 0, 0, a->values);
+        await(a);
+        if (!is_sparse(a->c))
+            continue;
+        tt_ps_client_push(a->client, a->values, 1, 1);
+        await(a);
+    }
     (void)tt_add_acq_rel(&a->b->ready, 1u);
     for (;;) {
-        if (pulls || (pushes && is_sparse(a->c))) {
+        if (pulls || (pushes && is_sparse(a->c) && a->c->lists != 1)) {
             tt_ps_client_pull(a->client, next_keys(a), 0, 0, a->values);
             await(a);
         }
@@ -505,9 +516,11 @@ quantile(figures *f, int of_4)
 static void
 name_of(const bench_case *c, char *out, size_t size)
 {
+    static const char *const kinds[] = {"new lists", "one list"};
     if (is_sparse(c))
-        (void)snprintf(out, size, "%s %d keys of %d, %ux%u", operation_names[c->op], SPARSE_KEYS,
-                       SPARSE_RANGE, c->sides, c->sides);
+        (void)snprintf(out, size, "%s %d keys of %d, %s, %ux%u", operation_names[c->op],
+                       SPARSE_KEYS, SPARSE_RANGE, c->lists < 2 ? kinds[c->lists] : "16 lists",
+                       c->sides, c->sides);
     else if (c->op == ROUND_TRIP)
         (void)snprintf(out, size, "%s 64 B", operation_names[c->op]);
     else
@@ -610,15 +623,17 @@ main(int argc, char **argv)
 {
     static const uint32_t sizes[] = {1 << 10, 64 << 10, 1 << 20, 4 << 20};
     static const operation dense[] = {PUSH, PULL, BOTH};
+    static const uint32_t lists[] = {0, 1, KEY_SETS};
     options o = parse(argc, argv);
-    run_case(&(bench_case){ROUND_TRIP, 64, 1, 1}, &o);
+    run_case(&(bench_case){ROUND_TRIP, 64, 1, 1, 0}, &o);
     for (uint32_t sides = 1; sides <= SIDES_MAX; sides++)
         for (size_t s = 0; s < TT_COUNT_OF(sizes); s++)
             for (uint32_t in_flight = 1; in_flight <= 8; in_flight += 7)
                 for (size_t op = 0; op < TT_COUNT_OF(dense); op++)
-                    run_case(&(bench_case){dense[op], sizes[s], in_flight, sides}, &o);
+                    run_case(&(bench_case){dense[op], sizes[s], in_flight, sides, 0}, &o);
     for (uint32_t sides = 1; sides <= SIDES_MAX; sides++)
-        for (operation op = SPARSE_PULL; op <= SPARSE_PUSH; op++)
-            run_case(&(bench_case){op, 0, 4, sides}, &o);
+        for (size_t l = 0; l < TT_COUNT_OF(lists); l++)
+            for (operation op = SPARSE_PULL; op <= SPARSE_PUSH; op++)
+                run_case(&(bench_case){op, 0, 4, sides, lists[l]}, &o);
     return 0;
 }

@@ -80,9 +80,17 @@ static void
 trace(const sim_mesh *mesh, const message *m, const char *arrow, const char *fate)
 {
     static const char *const kinds[TT_FRAME_KIND_COUNT] = {
-        "NONE",    "PULL",     "PULL_REPLY", "PUSH",     "PUSH_ACK", "MOVED",
-        "FETCH",   "PIECE",    "SEAL",       "COMPLETE", "SAVE",     "SAVED",
-        "RESTORE", "RESTORED", "BEAT",       "REPLY",    "ORDER",    "REPORT"};
+        "NONE",       "PULL",
+        "PULL_REPLY", "PUSH",
+        "PUSH_ACK",   "MOVED",
+        "FETCH",      "PIECE",
+        "SEAL",       "COMPLETE",
+        "SAVE",       "SAVED",
+        "RESTORE",    "RESTORED",
+        "COPY",       "COPY_PUSH",
+        "COPY_ACK",   "BEAT",
+        "REPLY",      "ORDER",
+        "REPORT",     [TT_FRAME_WANT_KEYS] = "WANT_KEYS"};
     const tt_frame *f = (const tt_frame *)(const void *)m->frame;
     if (mesh->sim->options.trace == NULL)
         return;
@@ -258,7 +266,7 @@ static tt_outbox
 outbox(tt_mesh *self, uint32_t node)
 {
     sim_mesh *mesh = (sim_mesh *)self;
-    return (tt_outbox){&mesh->ends[node], send_frame};
+    return (tt_outbox){.self = &mesh->ends[node], .send = send_frame};
 }
 
 static void

@@ -1,11 +1,12 @@
 // The memory of a mesh: see memory.h.
 #include "memory.h"
+#include "pool.h"
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { RING_BYTES = 4 << 20, VERSION = 1, NODES_MAX = 1 << 13 };
+enum { RING_BYTES = 4 << 20, VERSION = 2, NODES_MAX = 1 << 13 };
 #define MAGIC UINT64_C(0x31676e6972747474) // "tttring1"
 
 typedef struct head {
@@ -39,9 +40,15 @@ bytes_at(uint32_t node_count)
 }
 
 static size_t
-size_of(uint32_t node_count)
+pool_at(uint32_t node_count)
 {
     return bytes_at(node_count) + (size_t)node_count * node_count * RING_BYTES;
+}
+
+static size_t
+size_of(uint32_t node_count, int is_shared)
+{
+    return pool_at(node_count) + (is_shared ? node_count * tti_pool_part_bytes() : 0);
 }
 
 static void *
@@ -54,7 +61,7 @@ map(size_t size, int flags, int fd)
 tt_status
 tti_memory_open(uint32_t node_count, tti_memory *out)
 {
-    *out = (tti_memory){.size = size_of(node_count), .node_count = node_count};
+    *out = (tti_memory){.size = size_of(node_count, 0), .node_count = node_count};
     out->base = map(out->size, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     return out->base != NULL ? TT_OK : TT_NOMEM;
 }
@@ -62,7 +69,7 @@ tti_memory_open(uint32_t node_count, tti_memory *out)
 static tt_status
 write_head(int fd, uint32_t node_count, tt_error *err)
 {
-    tti_memory memory = {.size = size_of(node_count), .node_count = node_count};
+    tti_memory memory = {.size = size_of(node_count, 1), .node_count = node_count};
     if (ftruncate(fd, (off_t)memory.size) != 0)
         return tt_error_set(err, TT_IO, NULL,
                             "raise the limits of files and memory (ulimit -f, -v), or lower "
@@ -104,7 +111,7 @@ is_a_mesh(int fd, head *found)
     struct stat file;
     return pread(fd, found, sizeof *found, 0) == (ssize_t)sizeof *found && found->magic == MAGIC &&
            found->version == VERSION && found->node_count > 0 && found->node_count <= NODES_MAX &&
-           found->size == size_of(found->node_count) && fstat(fd, &file) == 0 &&
+           found->size == size_of(found->node_count, 1) && fstat(fd, &file) == 0 &&
            (uint64_t)file.st_size == found->size;
 }
 
@@ -116,7 +123,7 @@ tti_memory_map(int fd, tti_memory *out, tt_error *err)
     if (!is_a_mesh(fd, &found))
         return tt_error_set(err, TT_CORRUPT, NULL, NULL,
                             "file descriptor %d is not the shared memory of a job", fd);
-    *out = (tti_memory){.size = found.size, .node_count = found.node_count};
+    *out = (tti_memory){.size = found.size, .node_count = found.node_count, .is_shared = 1};
     out->base = map(out->size, MAP_SHARED, fd);
     if (out->base == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL,
@@ -136,6 +143,12 @@ tt_event *
 tti_memory_bell(const tti_memory *memory, uint32_t node)
 {
     return &((bell *)(void *)(memory->base + bells_at()))[node].event;
+}
+
+uint8_t *
+tti_memory_pool(const tti_memory *memory)
+{
+    return memory->is_shared ? memory->base + pool_at(memory->node_count) : NULL;
 }
 
 void

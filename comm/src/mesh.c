@@ -1,6 +1,7 @@
 // Nodes connected by rings: chunking, reassembly, the bell each node waits for.
 #include "byte_queue.h"
 #include "memory.h"
+#include "pool.h"
 #include "tt/comm.h"
 #include <string.h>
 
@@ -27,6 +28,7 @@ typedef struct end {
     tt_mesh_counters counters;
     struct ring_mesh *mesh;
     uint32_t index;
+    tt_pool pool; // of shared memory only
 } end;
 
 typedef struct ring_mesh {
@@ -58,6 +60,8 @@ close_mesh(tt_mesh *self)
         tt_mem_free(mesh->links[i].queue.bytes);
         tt_mem_free(mesh->links[i].partial.bytes);
     }
+    for (uint32_t i = 0; mesh->ends != NULL && i < mesh->node_count; i++)
+        tti_pool_fini(&mesh->ends[i].pool);
     tt_mem_free(mesh->links);
     tt_mem_free(mesh->ends);
     tti_memory_close(&mesh->memory);
@@ -182,7 +186,8 @@ static tt_outbox
 outbox(tt_mesh *self, uint32_t node)
 {
     ring_mesh *mesh = (ring_mesh *)self;
-    return (tt_outbox){&mesh->ends[node], send_frame};
+    end *from = &mesh->ends[node];
+    return (tt_outbox){from, send_frame, mesh->memory.is_shared ? &from->pool : NULL, NULL};
 }
 
 // Moves queued messages into the ring; true when some still wait.
@@ -340,6 +345,8 @@ open_links(ring_mesh *mesh)
     for (uint32_t i = 0; i < count; i++) {
         mesh->ends[i].mesh = mesh;
         mesh->ends[i].index = i;
+        if (mesh->memory.is_shared)
+            tti_pool_init(&mesh->ends[i].pool, tti_memory_pool(&mesh->memory), count, i);
         for (uint32_t j = 0; j < count; j++)
             tti_memory_ring(&mesh->memory, i, j, &link_at(mesh, i, j)->ring);
     }

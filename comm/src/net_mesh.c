@@ -68,7 +68,7 @@ outbox(tt_mesh *self, uint32_t node)
 {
     tti_net *net = (tti_net *)self;
     TT_ASSERT(node == net->options.node);
-    return (tt_outbox){net, send_frame};
+    return (tt_outbox){net, send_frame, net->ring_outbox.pool, net->is_here};
 }
 
 static void

@@ -46,7 +46,7 @@ open_server(server_bench *b, tt_error *err)
                                   .consistency = TT_PS_ASP,
                                   .optimizer = TT_PS_SGD,
                                   .learning_rate = 1e-3}};
-    const tt_outbox outbox = {NULL, send_nowhere};
+    const tt_outbox outbox = {.send = send_nowhere};
     const tt_ps_hooks hooks = {0};
     b->payload = tt_mem_zalloc(TABLE_ROWS, sizeof(float));
     tt_status status = b->payload != NULL ? TT_OK : TT_NOMEM;

@@ -18,6 +18,7 @@ on_frame(void *self, const tt_frame *frame, const uint8_t *payload)
     case TT_FRAME_PULL_REPLY:
     case TT_FRAME_PUSH_ACK:
     case TT_FRAME_MOVED:
+    case TT_FRAME_WANT_KEYS:
         tt_ps_client_receive(node->client, frame, payload);
         break;
     default:

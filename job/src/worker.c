@@ -295,6 +295,8 @@ compute(tti_node *node, uint32_t slot, tti_compute_task *task)
     const tt_batch *batch = node->batches[slot];
     uint32_t key_count, rows = tt_batch_rows(batch), micro = node->batch_micro[slot];
     (void)tt_batch_keys(batch, &key_count);
+    if (node->client != NULL) // a server may still be reading the last one
+        node->gradient = tt_ps_client_gradients(node->client);
     *task = (tti_compute_task){.model = job->model,
                                .ops = node->now.ops,
                                .batch = batch,
@@ -636,13 +638,14 @@ tti_worker_open(tti_node *node, tt_error *err)
         keys_max = tt_batch_key_capacity(node->batches[0]);
         size_t floats = (size_t)keys_max * job->table.width;
         node->params = tt_mem_zalloc_vector(floats, sizeof(float));
-        node->gradient = tt_mem_zalloc_vector(floats, sizeof(float));
+        if (node->board->mesh == NULL) // else it is the client's
+            node->gradient = tt_mem_zalloc_vector(floats, sizeof(float));
         node->rows = tt_mem_zalloc((size_t)max_rows * TTI_BATCHES_MAX, sizeof *node->rows);
         node->kept = tt_mem_zalloc((size_t)max_rows * TTI_BATCHES_MAX, sizeof *node->kept);
         node->acknowledged =
             tt_mem_zalloc(TT_MAX((size_t)job->spec.slices, (size_t)1), sizeof *node->acknowledged);
-        status = node->params != NULL && node->gradient != NULL && node->rows != NULL &&
-                         node->kept != NULL && node->acknowledged != NULL
+        status = node->params != NULL && (node->gradient != NULL || node->board->mesh != NULL) &&
+                         node->rows != NULL && node->kept != NULL && node->acknowledged != NULL
                      ? TT_OK
                      : TT_NOMEM;
         if (status == TT_OK)
@@ -650,9 +653,12 @@ tti_worker_open(tti_node *node, tt_error *err)
     }
     if (status == TT_OK)
         status = tt_shard_cache_init(&node->cache, job->shards);
-    if (status == TT_OK && node->board->mesh != NULL)
-        return tt_ps_client_open(&job->table, node->index, node->board->node_count + 1, keys_max,
-                                 node->outbox, tti_node_hooks(node), &node->client, err);
+    if (status == TT_OK && node->board->mesh != NULL) {
+        TT_TRY(tt_ps_client_open(&job->table, node->index, node->board->node_count + 1, keys_max,
+                                 node->outbox, tti_node_hooks(node), &node->client, err));
+        node->gradient = tt_ps_client_gradients(node->client);
+        status = node->gradient != NULL ? TT_OK : TT_NOMEM;
+    }
     if (status != TT_OK)
         return tt_error_set(err, status, NULL, "lower cluster.nodes or optimizer.batch_size",
                             "no memory for worker %u", node->index);
@@ -667,10 +673,11 @@ tti_worker_close(tti_node *node)
         node->batches[i] = NULL;
     }
     tti_compute_close(node->compute);
+    if (node->client == NULL)
+        tt_mem_free(node->gradient);
     tt_ps_client_close(node->client);
     tt_shard_cache_fini(&node->cache);
     tt_mem_free(node->params);
-    tt_mem_free(node->gradient);
     tt_mem_free(node->rows);
     tt_mem_free(node->kept);
     tt_mem_free(node->acknowledged);

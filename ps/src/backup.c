@@ -66,6 +66,8 @@ static void
 serve(tt_ps_server *server, tti_slot *slot)
 {
     slot->state = TTI_SERVING;
+    if (!slot->is_shared)
+        tti_server_share(server, slot);
     slot->copies.takes_over = 0;
     slot->news = 1;
     if (index_of(server, slot) == 0)
@@ -214,7 +216,7 @@ read_copy(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uin
         tti_partition_free(partition);
         return status;
     }
-    tti_partition_free(slot->partition);
+    tti_server_drop_partition(server, slot);
     tti_round_fini(&slot->collecting, slices);
     tti_past_fini(&slot->past);
     slot->partition = partition;
@@ -299,7 +301,7 @@ push_inside(const tt_ps_server *server, const tt_frame *frame, const uint8_t *pa
     if (frame->payload_bytes < sizeof *push || push->kind != TT_FRAME_PUSH ||
         push->partition != frame->partition || push->sender >= server->node_count ||
         push->payload_bytes != frame->payload_bytes - sizeof *push ||
-        (push->flags & (TT_FRAME_PROBE | TT_FRAME_CARRY)) != 0 ||
+        (push->flags & (TT_FRAME_PROBE | TT_FRAME_CARRY | TT_FRAME_LENT | TT_FRAME_NAMED)) != 0 ||
         !tti_server_frame_is_sound(server->table, push, payload + sizeof *push))
         return NULL;
     return push;

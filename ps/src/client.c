@@ -27,15 +27,15 @@ tt_ps_client_open(const tt_ps_table *table,
     client->routes = tt_mem_zalloc(table->partition_count, sizeof *client->routes);
     client->attempts = tt_mem_zalloc(TT_MAX(node_count, 1u), sizeof *client->attempts);
     client->requests = tt_mem_zalloc(table->partition_count, sizeof *client->requests);
+    client->loans = tt_mem_zalloc(table->partition_count, sizeof *client->loans);
     // Not zeroed: pages are taken as far as they are used.
-    size_t keys = (size_t)max_keys + 1;
-    client->wire_keys = tt_mem_alloc(keys * sizeof(uint64_t));
-    client->order = tt_mem_alloc(keys * sizeof *client->order);
-    client->partition_of_key = tt_mem_alloc(keys * sizeof *client->partition_of_key);
+    tt_status status = tti_client_lists_open(client);
+    client->partition_of_key =
+        tt_mem_alloc(((size_t)max_keys + 1) * sizeof *client->partition_of_key);
     client->packed = tt_mem_alloc((scattered + 1) * sizeof(float));
     client->halves = tt_mem_alloc((floats + 2) * sizeof(tt_bf16));
     if (client->routes == NULL || client->requests == NULL || client->attempts == NULL ||
-        client->wire_keys == NULL || client->order == NULL || client->partition_of_key == NULL ||
+        client->loans == NULL || status != TT_OK || client->partition_of_key == NULL ||
         client->packed == NULL || client->halves == NULL) {
         tt_ps_client_close(client);
         return tt_error_set(err, TT_NOMEM, NULL, "lower batch_size or cluster.nodes",
@@ -54,11 +54,13 @@ tt_ps_client_close(tt_ps_client *client)
         tt_mem_free(client->routes[p].carry_flags);
         tt_mem_free(client->routes[p].carry_state);
     }
+    if (client->loans != NULL)
+        tti_client_free_gradients(client);
+    tt_mem_free(client->loans);
     tt_mem_free(client->routes);
     tt_mem_free(client->attempts);
     tt_mem_free(client->requests);
-    tt_mem_free(client->wire_keys);
-    tt_mem_free(client->order);
+    tti_client_lists_close(client);
     tt_mem_free(client->partition_of_key);
     tt_mem_free(client->packed);
     tt_mem_free(client->halves);
@@ -103,6 +105,8 @@ begin(tt_ps_client *client, tti_operation operation)
     for (uint32_t i = 0; i < client->request_count; i++) {
         client->requests[i].state = TTI_REQUEST_TODO;
         client->requests[i].moving = 0;
+        client->requests[i].lends = client->requests[i].in_vain = 0;
+        client->requests[i].sends = 0;
     }
     advance(client);
 }
@@ -269,12 +273,15 @@ take_values(tt_ps_client *client,
     size_t width = client->table->width, floats = request->count * width;
     int scattered = !tti_client_is_whole(client) && client->table->kind == TT_PS_SPARSE;
     float *target = scattered ? client->packed : client->out + request->begin * width;
-    if ((frame->flags & TT_FRAME_BF16) != 0)
+    const float *packed = (const float *)(const void *)payload;
+    if ((frame->flags & TT_FRAME_BF16) != 0) {
         tt_vec_best()->bf16_decode((const tt_bf16 *)(const void *)payload, target, floats);
-    else
-        memcpy(target, payload, floats * sizeof(float));
+        packed = target;
+    }
     if (scattered)
-        tti_client_scatter(client, request, client->packed, client->out);
+        tti_client_scatter(client, request, packed, client->out);
+    else if (packed != target)
+        memcpy(target, packed, floats * sizeof(float));
 }
 
 static tti_request *
@@ -303,7 +310,12 @@ on_reply(tt_ps_client *client, const tt_frame *frame, const uint8_t *payload)
         finish_request(client, request);
         return;
     }
-    take_values(client, request, frame, payload);
+    if ((frame->flags & TT_FRAME_LENT) == 0) {
+        take_values(client, request, frame, payload);
+    } else if (!tti_client_read(client, request, frame, payload)) {
+        tti_client_send(client, request);
+        return;
+    }
     if ((frame->flags & TT_FRAME_SEALED) != 0) {
         request->moving = 1;
         keep_originals(client, request, frame,
@@ -328,24 +340,46 @@ on_ack(tt_ps_client *client, const tt_frame *frame)
         route->drains = 0;
     }
     route->carry_of = 0;
+    tti_client_end_loan(client, frame->partition);
     client->had += client->probing && (frame->flags & TT_FRAME_BEFORE) != 0;
     finish_request(client, request);
+}
+
+// The request that an answer of no consequence, which names its kind and sequence, is about, or
+// NULL.
+static tti_request *
+request_named(tt_ps_client *client, const tt_frame *frame)
+{
+    tti_request *request = request_of(client, frame);
+    tt_frame_kind mine = client->operation == TTI_PULLING ? TT_FRAME_PULL : TT_FRAME_PUSH;
+    if (client->operation == TTI_IDLE || request == NULL || frame->clock != (uint32_t)mine)
+        return NULL;
+    uint64_t sequence = client->operation == TTI_PULLING
+                            ? client->operation_number
+                            : client->routes[frame->partition].sequence;
+    return frame->sequence == sequence ? request : NULL;
+}
+
+static void
+on_want_keys(tt_ps_client *client, const tt_frame *frame)
+{
+    tti_request *request = request_named(client, frame);
+    if (request == NULL)
+        return;
+    tti_count(&client->counters.lists_unknown, 1);
+    tti_client_send(client, request);
 }
 
 static void
 on_moved(tt_ps_client *client, const tt_frame *frame)
 {
-    tti_request *request = request_of(client, frame);
-    tt_frame_kind mine = client->operation == TTI_PULLING ? TT_FRAME_PULL : TT_FRAME_PUSH;
-    uint64_t sequence = client->operation == TTI_PULLING
-                            ? client->operation_number
-                            : client->routes[frame->partition].sequence;
-    if (client->operation == TTI_IDLE || request == NULL || frame->clock != (uint32_t)mine ||
-        frame->sequence != sequence || frame->detail >= client->node_count)
+    tti_request *request = request_named(client, frame);
+    if (request == NULL || frame->detail >= client->node_count)
         return;
     tti_route *route = &client->routes[frame->partition];
     if (frame->extra < route->moved_at)
         return; // older news than ours
+    tti_client_end_loan(client, frame->partition);
     if (client->operation == TTI_PUSHING && frame->count > route->restored_at) {
         tti_route_count_anew(route, frame->count);
         route->sequence++;
@@ -372,6 +406,8 @@ tt_ps_client_receive(tt_ps_client *client, const tt_frame *frame, const uint8_t 
         on_ack(client, frame);
     else if (frame->kind == TT_FRAME_MOVED)
         on_moved(client, frame);
+    else if (frame->kind == TT_FRAME_WANT_KEYS)
+        on_want_keys(client, frame);
 }
 
 void
@@ -398,6 +434,9 @@ tt_ps_client_done(const tt_ps_client *client)
 void
 tt_ps_client_abandon(tt_ps_client *client)
 {
+    for (uint32_t p = 0; client->operation == TTI_PUSHING && p < client->table->partition_count;
+         p++)
+        tti_client_recall(client, client->view, p);
     client->operation = TTI_IDLE;
 }
 
@@ -411,6 +450,11 @@ tt_ps_client_counters_read(const tt_ps_client *client, tt_ps_client_counters *ou
         .resent = tt_load_relaxed(&counters->resent),
         .redirected = tt_load_relaxed(&counters->redirected),
         .carried = tt_load_relaxed(&counters->carried),
+        .lists_again = tt_load_relaxed(&counters->lists_again),
+        .lists_unknown = tt_load_relaxed(&counters->lists_unknown),
+        .lent = tt_load_relaxed(&counters->lent),
+        .read = tt_load_relaxed(&counters->read),
+        .read_in_vain = tt_load_relaxed(&counters->read_in_vain),
         .moving_wait_count = tt_load_relaxed(&counters->moving_wait_count),
         .moving_wait_max_ns = tt_load_relaxed(&counters->moving_wait_max_ns)};
     for (uint32_t b = 0; b < TT_PS_WAIT_BUCKETS; b++)

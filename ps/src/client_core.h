@@ -3,6 +3,7 @@
 #ifndef TTI_CLIENT_CORE_H
 #define TTI_CLIENT_CORE_H
 
+#include "key_lists.h"
 #include "server_core.h"
 
 typedef enum tti_request_state {
@@ -15,7 +16,10 @@ typedef enum tti_request_state {
 typedef struct tti_request {
     uint32_t partition, begin, count;
     tti_request_state state;
-    int moving; // its partition was found moving
+    int moving;  // its partition was found moving
+    int lends;   // was sent as a loan once
+    int in_vain; // was read where it lies, but changed meanwhile
+    uint32_t sends;
     uint64_t first_sent_ns, sent_ns;
 } tti_request;
 
@@ -33,6 +37,43 @@ typedef struct tti_route {
     float *carry_state;
     size_t carry_flags_capacity, carry_state_capacity;
 } tti_route;
+
+// A list of keys in order of partition, and where each stands in the caller's arrays.
+typedef struct tti_client_list {
+    uint64_t number, used, sample; // number 0: none, or not to be named
+    uint8_t *wire_keys;            // of key bytes
+    uint32_t *order;               // sparse only
+    uint16_t *told;                // [partition_count] the server that was sent its keys, + 1
+    // of a list that is kept: the keys as the caller has them, and its requests
+    uint8_t *keys;
+    size_t key_bytes;
+    uint32_t capacity, request_count;
+    tti_request *requests;
+} tti_client_list;
+
+enum { TTI_LISTS_RECENT = 256 };
+
+typedef struct tti_client_lists {
+    tti_client_list scratch; // [max_keys] of an operation whose list is not kept
+    tti_client_list kept[TTI_LISTS_KEPT];
+    uint64_t recent[TTI_LISTS_RECENT]; // samples of lists seen once
+    uint32_t recent_next;
+    uint64_t uses;
+    int are_off; // tests: every list is sent
+} tti_client_lists;
+
+typedef enum tti_loan_state { TTI_LOAN_NONE, TTI_LOAN_OUT, TTI_LOAN_IN_DOUBT } tti_loan_state;
+
+// Memory shared with the servers of one partition (client_lend.c).
+typedef struct tti_loan {
+    tti_loan_state state;
+    uint16_t to; // whom gradients are lent, and which process of that number
+    uint32_t attempt;
+    uint64_t ticket;
+    // After a partition changed while it was read: pulls that go by copy, and how many of them are
+    // left.
+    uint32_t patience, patience_left;
+} tti_loan;
 
 typedef enum tti_operation { TTI_IDLE, TTI_PULLING, TTI_PUSHING } tti_operation;
 
@@ -61,15 +102,18 @@ struct tt_ps_client {
     int probing;  // the push under way only asks
     uint32_t had; // partitions that answered a probe with yes
     int late;     // the last pull was of a round that is not kept
-    // the keys in order of partition, and where each stands in the caller's arrays
-    uint8_t *wire_keys; // [max_keys] of key bytes
-    uint32_t *order;    // [max_keys]; sparse only
+    tti_client_lists lists;
+    tti_client_list *list; // of the operation
     uint32_t *partition_of_key;
     uint32_t max_keys;
     float *packed;   // [max_keys][width] one request's values in wire order; sparse only
     tt_bf16 *halves; // [max_keys][width]
     float *cells;    // carried originals being packed
     size_t cells_capacity;
+    tti_loan *loans; // [partition_count]
+    uint32_t doubts; // loans in doubt
+    float *shared_gradients, *own_gradients;
+    tti_place place; // of the loan being sent
     tt_ps_client_counters counters;
     uint64_t longest_wait_ns; // since last asked
 };
@@ -111,6 +155,37 @@ void tti_client_scatter(const tt_ps_client *client,
                         float *to);
 // Where the request's i-th row stands in the caller's arrays.
 size_t tti_client_position(const tt_ps_client *client, const tti_request *request, uint32_t i);
+
+// ---- client_lists.c ----------------------------------------------------------------------------
+
+TT_NODISCARD tt_status tti_client_lists_open(tt_ps_client *client);
+void tti_client_lists_close(tt_ps_client *client);
+// Sparse tables: sets client->list. True when it is one that was kept, and the requests are made;
+// else they are to be made of the keys, and kept if need be.
+int tti_client_choose_list(tt_ps_client *client);
+void tti_client_keep_requests(tt_ps_client *client);
+// Whether the request names its list to the server `to`, instead of its keys or, if it may not know
+// it, before them.
+int
+tti_client_name(tt_ps_client *client, const tti_request *request, uint32_t to, tti_list_name *out);
+
+// ---- client_lend.c -----------------------------------------------------------------------------
+
+// Gradients that lie where `to` sees them are lent, and `gradients` becomes the word of it. False
+// when they are to be sent.
+int tti_client_lend(tt_ps_client *client, uint32_t partition, uint32_t to, tt_span *gradients);
+// The push was answered.
+void tti_client_end_loan(tt_ps_client *client, uint32_t partition);
+// The push will not be answered, or by another. view: of who is gone.
+void tti_client_recall(tt_ps_client *client, const tt_ps_view *view, uint32_t partition);
+// Whether the request may be answered with where its values lie.
+int tti_client_may_read(tt_ps_client *client, const tti_request *request, uint32_t from);
+// Reads them there. False when they changed meanwhile: they are to be asked for again.
+int tti_client_read(tt_ps_client *client,
+                    tti_request *request,
+                    const tt_frame *frame,
+                    const uint8_t *payload);
+void tti_client_free_gradients(tt_ps_client *client);
 
 // ---- client_send.c -----------------------------------------------------------------------------
 

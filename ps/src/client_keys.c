@@ -21,7 +21,7 @@ static void
 group_dense(tt_ps_client *client)
 {
     const uint32_t *rows = client->keys.rows;
-    uint32_t *wire = (uint32_t *)(void *)client->wire_keys;
+    uint32_t *wire = (uint32_t *)(void *)client->list->wire_keys;
     uint32_t i = 0;
     while (i < client->keys.count) {
         uint32_t p = tt_ps_partition_of(client->table, rows[i]), begin = i;
@@ -46,7 +46,7 @@ static void
 group_sparse(tt_ps_client *client)
 {
     uint32_t partition_count = client->table->partition_count, begin = 0;
-    uint64_t *wire = (uint64_t *)(void *)client->wire_keys;
+    uint64_t *wire = (uint64_t *)(void *)client->list->wire_keys;
     for (uint32_t p = 0; p < partition_count; p++)
         client->requests[p].count = 0;
     for (uint32_t i = 0; i < client->keys.count; i++) {
@@ -63,7 +63,7 @@ group_sparse(tt_ps_client *client)
     starts[partition_count] = begin;
     for (uint32_t i = 0; i < client->keys.count; i++) {
         uint32_t at = starts[client->partition_of_key[i]]++;
-        client->order[at] = i;
+        client->list->order[at] = i;
         wire[at] = key_of(client, i);
     }
     begin = 0;
@@ -82,10 +82,13 @@ tti_client_group(tt_ps_client *client)
         client->routes[p].request = UINT32_MAX;
     if (!tti_client_is_whole(client)) {
         TT_ASSERT(client->keys.count <= client->max_keys);
-        if (client->table->kind == TT_PS_DENSE)
+        client->list = &client->lists.scratch;
+        if (client->table->kind == TT_PS_DENSE) {
             group_dense(client);
-        else
+        } else if (!tti_client_choose_list(client)) {
             group_sparse(client);
+            tti_client_keep_requests(client);
+        }
         return;
     }
     for (uint32_t p = 0; p < client->table->partition_count; p++) {
@@ -100,7 +103,7 @@ tti_client_position(const tt_ps_client *client, const tti_request *request, uint
 {
     if (tti_client_is_whole(client) || client->table->kind == TT_PS_DENSE)
         return request->begin + i;
-    return client->order[request->begin + i];
+    return client->list->order[request->begin + i];
 }
 
 void
@@ -110,7 +113,7 @@ tti_client_gather(const tt_ps_client *client,
                   float *packed)
 {
     size_t width = client->table->width;
-    const uint32_t *order = client->order + request->begin;
+    const uint32_t *order = client->list->order + request->begin;
     if (width == 1)
         for (uint32_t i = 0; i < request->count; i++)
             packed[i] = from[order[i]];
@@ -126,7 +129,7 @@ tti_client_scatter(const tt_ps_client *client,
                    float *to)
 {
     size_t width = client->table->width;
-    const uint32_t *order = client->order + request->begin;
+    const uint32_t *order = client->list->order + request->begin;
     if (width == 1)
         for (uint32_t i = 0; i < request->count; i++)
             to[order[i]] = packed[i];

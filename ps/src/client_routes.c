@@ -102,6 +102,7 @@ tt_ps_client_lose(tt_ps_client *client, const tt_ps_view *view)
             continue;
         if (client->operation == TTI_PUSHING && route->restored_at > restored_at)
             route->sequence++; // its number among the new ones
+        tti_client_recall(client, view, p);
         tti_count(&client->counters.redirected, request->state == TTI_REQUEST_SENT);
         if (request->state == TTI_REQUEST_SENT)
             tti_client_send(client, request);

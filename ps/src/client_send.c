@@ -2,10 +2,14 @@
 #include "client_core.h"
 #include <string.h>
 
-static const uint8_t *
+static tt_span
 wire_keys_of(const tt_ps_client *client, const tti_request *request)
 {
-    return client->wire_keys + request->begin * tti_key_bytes(client->table);
+    size_t key_bytes = tti_key_bytes(client->table);
+    if (tti_client_is_whole(client))
+        return (tt_span){NULL, 0};
+    return (tt_span){client->list->wire_keys + request->begin * key_bytes,
+                     request->count * key_bytes};
 }
 
 // What a server must have adopted to understand the request: a redirection may be ahead of our own
@@ -14,6 +18,23 @@ static uint32_t
 newest_known(const tt_ps_client *client, const tti_route *route)
 {
     return TT_MAX(client->view->generation, route->moved_at);
+}
+
+// spans: the name, the keys.
+static void
+name_list(tt_ps_client *client,
+          const tti_request *request,
+          uint32_t to,
+          tt_frame *frame,
+          tti_list_name *name,
+          tt_span *spans)
+{
+    if (!tti_client_name(client, request, to, name))
+        return;
+    frame->flags |= TT_FRAME_NAMED;
+    spans[0] = (tt_span){name, sizeof *name};
+    if (!name->has_keys)
+        spans[1] = (tt_span){NULL, 0};
 }
 
 static void
@@ -33,10 +54,12 @@ send_pull(tt_ps_client *client, const tti_request *request)
         frame.flags |= TT_FRAME_BF16;
     if (client->read_only)
         frame.flags |= TT_FRAME_READONLY;
-    tt_span span = {wire_keys_of(client, request),
-                    tti_client_is_whole(client) ? 0
-                                                : request->count * tti_key_bytes(client->table)};
-    client->outbox.send(client->outbox.self, route->pull_from, &frame, &span, 1);
+    if (tti_client_may_read(client, request, route->pull_from))
+        frame.flags |= TT_FRAME_LENT;
+    tti_list_name name;
+    tt_span spans[2] = {{0}, wire_keys_of(client, request)};
+    name_list(client, request, route->pull_from, &frame, &name, spans);
+    client->outbox.send(client->outbox.self, route->pull_from, &frame, spans, 2);
 }
 
 // Gradients of one request in wire order, as they travel.
@@ -85,7 +108,7 @@ pack_originals(tt_ps_client *client, const tti_request *request, const tti_route
 }
 
 static void
-send_push(tt_ps_client *client, const tti_request *request)
+send_push(tt_ps_client *client, tti_request *request)
 {
     tti_route *route = &client->routes[request->partition];
     tt_frame frame = {.kind = TT_FRAME_PUSH,
@@ -96,7 +119,8 @@ send_push(tt_ps_client *client, const tti_request *request)
                       .clock = client->clock,
                       .detail = client->detail,
                       .count = request->count};
-    tt_span spans[4] = {{0}};
+    tti_list_name name;
+    tt_span spans[5] = {{0}, wire_keys_of(client, request)};
     if (client->probing) {
         frame.flags = TT_FRAME_PROBE;
         client->outbox.send(client->outbox.self, route->push_to, &frame, NULL, 0);
@@ -104,20 +128,23 @@ send_push(tt_ps_client *client, const tti_request *request)
     }
     if (tti_client_is_whole(client))
         frame.flags |= TT_FRAME_WHOLE;
-    else
-        spans[0] =
-            (tt_span){wire_keys_of(client, request), request->count * tti_key_bytes(client->table)};
     if (client->bf16)
         frame.flags |= TT_FRAME_BF16;
-    spans[1] = pack_gradients(client, request);
+    spans[2] = pack_gradients(client, request);
     if (route->carry_of != 0) {
         frame.flags |= TT_FRAME_CARRY;
         frame.extra = route->carry_of;
-        spans[2] = (tt_span){route->carry_flags, (request->count + 3u) & ~(size_t)3};
-        spans[3] = pack_originals(client, request, route);
+        spans[3] = (tt_span){route->carry_flags, (request->count + 3u) & ~(size_t)3};
+        spans[4] = pack_originals(client, request, route);
         tti_count(&client->counters.carried, 1);
+    } else if (tti_client_is_whole(client) && !client->bf16 && !request->lends &&
+               tti_client_lend(client, request->partition, route->push_to, &spans[2])) {
+        frame.flags |= TT_FRAME_LENT;
+    } else {
+        name_list(client, request, route->push_to, &frame, &name, spans);
     }
-    client->outbox.send(client->outbox.self, route->push_to, &frame, spans, 4);
+    request->lends = 1; // whatever is sent again goes by copy
+    client->outbox.send(client->outbox.self, route->push_to, &frame, spans, 5);
 }
 
 void
@@ -130,4 +157,5 @@ tti_client_send(tt_ps_client *client, tti_request *request)
         send_pull(client, request);
     else
         send_push(client, request);
+    request->sends++;
 }

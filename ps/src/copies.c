@@ -76,20 +76,16 @@ send_copy(tt_ps_server *server, const tti_slot *slot, uint16_t to, uint32_t reig
 }
 
 static void
-send_push(tt_ps_server *server,
-          const tti_slot *slot,
-          uint16_t to,
-          uint64_t number,
-          const tt_frame *push,
-          const uint8_t *payload)
+send_push(tt_ps_server *server, const tti_slot *slot, uint16_t to, const tti_held *push)
 {
     tt_frame frame = {.kind = TT_FRAME_COPY_PUSH,
                       .attempt = server->attempt,
                       .generation = server->view->generation,
-                      .partition = push->partition,
-                      .sequence = number,
+                      .partition = push->frame.partition,
+                      .sequence = push->number,
                       .extra = slot->copies.reign};
-    tt_span spans[] = {{push, sizeof *push}, {payload, push->payload_bytes}};
+    tt_span spans[] = {{&push->frame, sizeof push->frame},
+                       {push->payload, push->frame.payload_bytes}};
     server->outbox.send(server->outbox.self, to, &frame, spans, 2);
     count(&server->counters.copied_pushes, 1);
 }
@@ -303,25 +299,40 @@ tti_copies_aim(tt_ps_server *server, tti_slot *slot)
 
 // ---- pushes out, acknowledgements in -----------------------------------------------------------
 
-// Without memory to say it again, if need be, the whole is said instead.
-static void
-log_push(tti_copies *copies, const tt_frame *frame, const uint8_t *payload)
+// A push as all understand it, its keys spelt out: those of a list that only this server knows are
+// keys of its rows. NULL without memory for it.
+static tti_held *
+spell_out(const tti_slot *slot,
+          const tt_frame *frame,
+          const uint32_t *rows,
+          const uint8_t *payload,
+          const uint8_t *values)
 {
-    tti_held *held = tti_hold(frame, payload);
-    if (held != NULL) {
-        held->number = copies->number;
-        append(&copies->log, &copies->log_end, held);
-        return;
-    }
-    for (uint32_t i = 0; i < copies->target_count; i++)
-        copies->target[i].stated = copies->target[i].synced = 0;
+    size_t value_bytes = frame->payload_bytes - (size_t)(values - payload);
+    int named = (frame->flags & TT_FRAME_NAMED) != 0;
+    size_t key_bytes = named ? frame->count * sizeof(uint64_t) : (size_t)(values - payload);
+    tti_held *held = tt_mem_alloc(sizeof *held + key_bytes + value_bytes);
+    if (held == NULL)
+        return NULL;
+    *held = (tti_held){.number = slot->copies.number, .frame = *frame};
+    held->frame.flags &= (uint16_t)~TT_FRAME_NAMED;
+    held->frame.payload_bytes = (uint32_t)(key_bytes + value_bytes);
+    for (uint32_t i = 0; named && i < frame->count; i++)
+        memcpy(held->payload + i * sizeof(uint64_t), &slot->partition->row_key[rows[i]],
+               sizeof(uint64_t));
+    if (!named)
+        memcpy(held->payload, payload, key_bytes);
+    memcpy(held->payload + key_bytes, values, value_bytes);
+    return held;
 }
 
 void
 tti_copies_forward(tt_ps_server *server,
                    tti_slot *slot,
                    const tt_frame *frame,
-                   const uint8_t *payload)
+                   const uint32_t *rows,
+                   const uint8_t *payload,
+                   const uint8_t *values)
 {
     tti_copies *copies = &slot->copies;
     int stated = 0;
@@ -329,14 +340,18 @@ tti_copies_forward(tt_ps_server *server,
         return;
     copies->number++;
     server->may_move = 1;
+    for (uint32_t i = 0; i < copies->target_count; i++)
+        stated |= copies->target[i].stated;
+    tti_held *push = stated ? spell_out(slot, frame, rows, payload, values) : NULL;
     for (uint32_t i = 0; i < copies->target_count; i++) {
-        if (!copies->target[i].stated)
-            continue;
-        send_push(server, slot, copies->target[i].node, copies->number, frame, payload);
-        stated = 1;
+        tti_target *target = &copies->target[i];
+        if (push == NULL) // the whole will be said instead
+            target->stated = target->synced = 0;
+        else if (target->stated)
+            send_push(server, slot, target->node, push);
     }
-    if (stated)
-        log_push(copies, frame, payload);
+    if (push != NULL)
+        append(&copies->log, &copies->log_end, push);
 }
 
 // What came after its last one, once for each time that it is found missing.
@@ -347,7 +362,7 @@ repeat_pushes(tt_ps_server *server, const tti_slot *slot, tti_target *target)
         return;
     for (const tti_held *held = slot->copies.log; held != NULL; held = held->next)
         if (held->number > target->acked)
-            send_push(server, slot, target->node, held->number, &held->frame, held->payload);
+            send_push(server, slot, target->node, held);
     target->repeated = slot->copies.number;
 }
 

@@ -1,6 +1,9 @@
 // Whether a payload is what its frame says: looked at once, when it comes, so that everything
 // behind it may take the frame's word. A peer of the job can be out of its mind, too.
+#include "key_lists.h"
+#include "lend.h"
 #include "server_core.h"
+#include <string.h>
 
 static size_t
 padded(size_t bytes)
@@ -56,17 +59,36 @@ can_be_answered(uint32_t rows, size_t row_bytes)
     return rows <= TT_FRAME_PAYLOAD_MAX / row_bytes;
 }
 
+// What stands in the payload before values: keys, or the name of a list and its keys if it says so;
+// SIZE_MAX: nonsense.
+static size_t
+bytes_of_keys(const tt_ps_table *table, const tt_frame *frame, const uint8_t *payload)
+{
+    tti_list_name name;
+    if ((frame->flags & TT_FRAME_WHOLE) != 0)
+        return (frame->flags & TT_FRAME_NAMED) == 0 ? 0 : SIZE_MAX;
+    if ((frame->flags & TT_FRAME_NAMED) == 0)
+        return frame->count * tti_key_bytes(table);
+    if (table->kind != TT_PS_SPARSE || frame->payload_bytes < sizeof name)
+        return SIZE_MAX;
+    memcpy(&name, payload, sizeof name);
+    return sizeof name + (name.has_keys ? frame->count * sizeof(uint64_t) : 0);
+}
+
 static int
 is_sound_push(const tt_ps_table *table, const tt_frame *frame, const uint8_t *payload)
 {
     uint32_t rows = rows_of(table, frame);
-    int whole = (frame->flags & TT_FRAME_WHOLE) != 0;
-    size_t floats = (frame->flags & TT_FRAME_PROBE) != 0 ? 0 : (size_t)rows * table->width;
-    size_t bytes = whole ? 0 : rows * tti_key_bytes(table);
-    bytes +=
-        padded(floats * ((frame->flags & TT_FRAME_BF16) != 0 ? sizeof(tt_bf16) : sizeof(float)));
+    size_t bytes = bytes_of_keys(table, frame, payload);
     if (table->consistency == TT_PS_BSP && frame->detail >= table->slice_count)
         return 0;
+    if ((frame->flags & TT_FRAME_LENT) != 0)
+        return frame->payload_bytes == sizeof(tti_place);
+    if (bytes > frame->payload_bytes)
+        return 0;
+    size_t floats = (frame->flags & TT_FRAME_PROBE) != 0 ? 0 : (size_t)rows * table->width;
+    bytes +=
+        padded(floats * ((frame->flags & TT_FRAME_BF16) != 0 ? sizeof(tt_bf16) : sizeof(float)));
     if ((frame->flags & TT_FRAME_CARRY) == 0)
         return frame->payload_bytes == bytes;
     return ends_with_cells(table, frame, payload, bytes, rows, TTI_ROW_EXISTS | TTI_ROW_LICENSED);
@@ -81,7 +103,7 @@ tti_server_frame_is_sound(const tt_ps_table *table, const tt_frame *frame, const
         return 0; // its rows are in nobody's order
     switch (frame->kind) {
     case TT_FRAME_PULL:
-        return frame->payload_bytes == (whole ? 0 : key_bytes) &&
+        return frame->payload_bytes == bytes_of_keys(table, frame, payload) &&
                can_be_answered(rows_of(table, frame), table->width * sizeof(float));
     case TT_FRAME_PUSH:
         return is_sound_push(table, frame, payload);
@@ -101,6 +123,8 @@ tti_reply_is_sound(const tt_ps_table *table, const tt_frame *frame, const uint8_
     size_t floats = (size_t)frame->count * table->width;
     if ((frame->flags & TT_FRAME_LOST) != 0)
         return 1;
+    if ((frame->flags & TT_FRAME_LENT) != 0)
+        return (frame->flags & TT_FRAME_SEALED) == 0 && frame->payload_bytes == sizeof(tti_place);
     if ((frame->flags & TT_FRAME_SEALED) == 0)
         return frame->payload_bytes ==
                floats * ((frame->flags & TT_FRAME_BF16) != 0 ? sizeof(tt_bf16) : sizeof(float));

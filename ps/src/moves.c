@@ -203,12 +203,13 @@ tti_server_sealed_pull(tt_ps_server *server,
                        const uint8_t *payload)
 {
     int looks_on = (frame->flags & TT_FRAME_READONLY) != 0; // carries nothing
+    tt_frame spelt;
     if (frame->clock > tti_server_clock(server, slot) || (slot->drains && !looks_on))
         tti_server_answer_moved(server, slot, frame);
     else if (looks_on)
         tti_server_reply(server, slot, frame, payload);
-    else
-        sealed_reply(server, slot, frame, payload);
+    else if (tti_server_spell_out(server, slot, frame, &payload, &spelt))
+        sealed_reply(server, slot, &spelt, payload);
 }
 
 // One PIECE of the given rows (or of keys that may not exist, for a fetch).
@@ -597,6 +598,10 @@ tti_server_arriving(tt_ps_server *server,
         tti_server_ack(server, slot, frame);
         return;
     }
+    tt_frame spelt;
+    if (!tti_server_spell_out(server, slot, frame, &payload, &spelt))
+        return;
+    frame = &spelt;
     if ((frame->flags & TT_FRAME_CARRY) != 0 && frame->extra == slot->moved_at)
         install_carried(server, slot, frame, payload);
     uint8_t *keys;

@@ -62,6 +62,14 @@ tti_server_ack(tt_ps_server *server, tti_slot *slot, const tt_frame *request)
     tti_copies_answer(server, slot, request->sender, &frame);
 }
 
+void
+tti_server_want_keys(tt_ps_server *server, const tti_slot *slot, const tt_frame *request)
+{
+    tt_frame frame = answer(server, slot, request, TT_FRAME_WANT_KEYS);
+    frame.clock = request->kind;
+    server->outbox.send(server->outbox.self, request->sender, &frame, NULL, 0);
+}
+
 // ---- pull -------------------------------------------------------------------------------------
 
 static const uint32_t *
@@ -102,13 +110,26 @@ tti_server_reply(tt_ps_server *server,
                  const tt_frame *frame,
                  const uint8_t *payload)
 {
-    const uint32_t *rows = find_rows(server, slot, frame, payload);
     uint32_t rows_wanted = row_count(slot, frame);
     size_t floats = (size_t)rows_wanted * server->table->width;
+    tti_place place;
     tt_frame out = answer(server, slot, frame, TT_FRAME_PULL_REPLY);
     out.count = rows_wanted;
     out.clock = tti_server_clock(server, slot);
     out.flags = frame->flags & (TT_FRAME_WHOLE | TT_FRAME_BF16 | TT_FRAME_READONLY);
+    if (tti_server_place(server, slot, frame, &place)) {
+        tt_span span = {&place, sizeof place};
+        out.flags |= TT_FRAME_LENT;
+        server->outbox.send(server->outbox.self, frame->sender, &out, &span, 1);
+        return;
+    }
+    size_t name_bytes;
+    int is_named = (frame->flags & TT_FRAME_NAMED) != 0;
+    const uint32_t *rows = is_named
+                               ? tti_server_named_rows(server, slot, frame, payload, &name_bytes)
+                               : find_rows(server, slot, frame, payload);
+    if (is_named && rows == NULL)
+        return;
     const float *values = NULL;
     if (rows == NULL && (frame->flags & TT_FRAME_READONLY) == 0) {
         values = slot->partition->cells.w; // sent from where it lies
@@ -150,7 +171,9 @@ tti_server_past_pull(tt_ps_server *server,
                      const tt_frame *frame,
                      const uint8_t *payload)
 {
-    answer_past(server, slot, frame, find_rows(server, slot, frame, payload));
+    tt_frame spelt;
+    if (tti_server_spell_out(server, slot, frame, &payload, &spelt))
+        answer_past(server, slot, &spelt, find_rows(server, slot, &spelt, payload));
 }
 
 static void
@@ -238,6 +261,15 @@ tti_server_decode(tt_ps_server *server, const tt_frame *frame, const uint8_t *va
     return decoded;
 }
 
+// Under BSP only the last slice of a round changes parameters.
+static int
+changes_now(const tt_ps_server *server, const tti_slot *slot, uint32_t rows_pushed)
+{
+    return server->table->consistency == TT_PS_BSP
+               ? slot->collecting.arrived + 1 == server->table->slice_count
+               : rows_pushed > 0;
+}
+
 void
 tti_server_apply(tt_ps_server *server,
                  tti_slot *slot,
@@ -252,7 +284,9 @@ tti_server_apply(tt_ps_server *server,
     if (counts)
         slot->sequence[frame->sender] = frame->sequence;
     count(&server->counters.pushes, slot->state != TTI_BACKUP);
-    int round_done = 0;
+    int round_done = 0, changes = changes_now(server, slot, rows_pushed);
+    if (changes)
+        tti_server_change(server, slot);
     if (server->table->consistency == TT_PS_BSP) {
         TT_ASSERT(frame->clock ==
                   slot->round); // nobody computes a round before the one before it is complete
@@ -267,6 +301,8 @@ tti_server_apply(tt_ps_server *server,
             tti_partition_step(slot->partition, server->ops, rows, rows_pushed, gradients,
                                frame->detail);
     }
+    if (changes)
+        tti_server_changed(server, slot);
     if (frame->partition == 0 && slot->state != TTI_BACKUP)
         tt_store_relaxed(&server->counters.iterations, slot->partition->iterations);
     if (round_done)
@@ -303,8 +339,9 @@ answer_probe(tt_ps_server *server, tti_slot *slot, const tt_frame *request)
     tti_copies_answer(server, slot, request->sender, &frame);
 }
 
-// The rows of a push, created where they are not there; false without memory for one. *rows NULL:
-// all of them. *values: where its gradients begin.
+// The rows of a push, created where they are not there; false without memory for one, or when its
+// keys are not known and were asked for. *rows NULL: all of them. *values: where its gradients
+// begin.
 static int
 rows_of_push(tt_ps_server *server,
              const tti_slot *slot,
@@ -313,10 +350,16 @@ rows_of_push(tt_ps_server *server,
              const uint32_t **rows,
              const uint8_t **values)
 {
+    size_t name_bytes;
     *rows = NULL;
     *values = payload;
     if ((frame->flags & TT_FRAME_WHOLE) != 0)
         return 1;
+    if ((frame->flags & TT_FRAME_NAMED) != 0) {
+        *rows = tti_server_named_rows(server, slot, frame, payload, &name_bytes);
+        *values += name_bytes;
+        return *rows != NULL;
+    }
     uint32_t *found = tti_server_rows(server, frame->count + 1);
     *values += (frame->count * tti_key_bytes(server->table) + 3) & ~(size_t)3;
     *rows = found;
@@ -364,7 +407,7 @@ apply_here(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const ui
     if (!rows_of_push(server, slot, frame, payload, &rows, &values))
         return; // not applied, not acknowledged: it will be sent again
     size_t floats = (size_t)row_count(slot, frame) * server->table->width;
-    tti_copies_forward(server, slot, frame, payload);
+    tti_copies_forward(server, slot, frame, rows, payload, values);
     tti_server_apply(server, slot, frame, rows, tti_server_decode(server, frame, values, floats));
 }
 

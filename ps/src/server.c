@@ -103,7 +103,8 @@ tt_ps_server_open(const tt_ps_table *table,
     server->attempt = TT_MAX(hooks.attempt, 1u);
     server->slots = tt_mem_zalloc(table->partition_count, sizeof *server->slots);
     server->attempts = tt_mem_zalloc(node_count, sizeof *server->attempts);
-    if (server->slots == NULL || server->attempts == NULL) {
+    server->lists = tt_mem_zalloc(table->partition_count, sizeof *server->lists);
+    if (server->slots == NULL || server->lists == NULL || server->attempts == NULL) {
         tt_ps_server_close(server);
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the partitions of server %u",
                             node);
@@ -121,6 +122,9 @@ tt_ps_server_close(tt_ps_server *server)
         if (server->slots[p].sequence != NULL || server->slots[p].clock != NULL) // holds anything
             tti_slot_clear(server, &server->slots[p]);
     tti_release_list(&server->early);
+    for (uint32_t p = 0; server->lists != NULL && p < server->table->partition_count; p++)
+        tti_lists_free(server->lists[p], server->node_count);
+    tt_mem_free(server->lists);
     tt_mem_free(server->slots);
     tt_mem_free(server->attempts);
     tt_mem_free(server->rows);
@@ -162,15 +166,26 @@ tti_slot_open(tt_ps_server *server, tti_slot *slot)
     for (uint32_t n = 0; n < server->node_count; n++)
         slot->sequence[n] = tti_sequence_base(slot->restored_at);
     TT_TRY(tti_partition_alloc(server->table, p, &slot->partition));
+    tti_server_share(server, slot);
     return server->table->consistency == TT_PS_BSP
                ? tti_round_init(&slot->collecting, server->table->slice_count)
                : TT_OK;
 }
 
 void
+tti_server_drop_partition(tt_ps_server *server, tti_slot *slot)
+{
+    tti_server_unshare(server, slot);
+    tti_lists_free(server->lists[slot - server->slots], server->node_count);
+    server->lists[slot - server->slots] = NULL;
+    tti_partition_free(slot->partition);
+    slot->partition = NULL;
+}
+
+void
 tti_slot_clear(tt_ps_server *server, tti_slot *slot)
 {
-    tti_partition_free(slot->partition);
+    tti_server_drop_partition(server, slot);
     tti_round_fini(&slot->collecting, server->table->slice_count);
     tti_past_fini(&slot->past);
     tti_release_list(&slot->parked);
@@ -457,6 +472,10 @@ tt_ps_server_receive(tt_ps_server *server, const tt_frame *frame, const uint8_t 
     }
     if (frame->attempt < server->attempts[frame->sender])
         return; // of a process that was declared dead (rule 8)
+    if (frame->kind == TT_FRAME_PUSH && (frame->flags & TT_FRAME_LENT) != 0) {
+        tti_server_receive_lent(server, frame, payload);
+        return;
+    }
     tti_slot *slot = &server->slots[frame->partition];
     dispatch(server, slot, frame, payload);
     tti_server_retry_held(server, slot);

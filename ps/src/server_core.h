@@ -2,6 +2,8 @@
 #ifndef TTI_SERVER_CORE_H
 #define TTI_SERVER_CORE_H
 
+#include "key_lists.h"
+#include "lend.h"
 #include "partition.h"
 #include "tt/ps.h"
 
@@ -105,6 +107,7 @@ typedef struct tti_slot {
     uint16_t peer;     // the other end of that move
     int drains;        // that move is a drain: nobody carries, nobody fetches ahead
     tti_partition *partition;
+    int is_shared;              // its weights lie where workers of this host see them
     uint32_t round;             // BSP: rounds applied
     uint32_t restored_at;       // generation in which it was last taken from a checkpoint, or 0
     uint64_t *sequence;         // [node_count] last push applied, per worker; as long as it is here
@@ -123,6 +126,9 @@ typedef struct tti_slot {
     tti_copies copies;
 } tti_slot;
 
+// What is known of the lists of keys of one partition (server_lists.c).
+typedef struct tti_lists tti_lists;
+
 struct tt_ps_server {
     const tt_ps_table *table;
     uint32_t node, node_count;
@@ -132,8 +138,9 @@ struct tt_ps_server {
     tt_ps_hooks hooks;
     const tt_vec_ops *ops;
     const tt_ps_view *view;
-    tti_slot *slots; // [partition_count]; of what never was here, nothing is written
-    int may_move;    // some slot may be arriving, sealed or about to leave; set with those
+    tti_slot *slots;   // [partition_count]; of what never was here, nothing is written
+    tti_lists **lists; // [partition_count] sparse tables; NULL where none was named
+    int may_move;      // some slot may be arriving, sealed or about to leave; set with those
     tti_held *early, **early_end; // messages of a generation that was not heard of yet
     uint32_t early_count;
     tt_ps_server_counters counters;
@@ -189,6 +196,8 @@ uint64_t tti_sequence_base(uint32_t restored_at);
 // Memory for a partition and what is kept about its workers. errors TT_NOMEM: the slot holds what
 // was had
 TT_NODISCARD tt_status tti_slot_open(tt_ps_server *server, tti_slot *slot);
+// Frees the parameters, and what is known of their rows and of where they lie.
+void tti_server_drop_partition(tt_ps_server *server, tti_slot *slot);
 // Frees what the slot holds; it is ABSENT then, and knows when it moved.
 void tti_slot_clear(tt_ps_server *server, tti_slot *slot);
 
@@ -213,6 +222,7 @@ void tti_server_apply(tt_ps_server *server,
                       const tt_frame *frame,
                       const uint32_t *rows,
                       const float *gradients);
+void tti_server_want_keys(tt_ps_server *server, const tti_slot *slot, const tt_frame *request);
 void tti_server_ack(tt_ps_server *server, tti_slot *slot, const tt_frame *frame);
 void tti_server_reply(tt_ps_server *server,
                       const tti_slot *slot,
@@ -227,11 +237,14 @@ uint32_t tti_server_clock(const tt_ps_server *server, const tti_slot *slot);
 void tti_copies_aim(tt_ps_server *server, tti_slot *slot);
 // Sends what targets still lack and answers that need not wait any more.
 void tti_copies_advance(tt_ps_server *server, tti_slot *slot);
-// A push that is about to be applied here.
+// A push that is about to be applied here, to these rows (NULL: all). values: where in its payload
+// its gradients begin.
 void tti_copies_forward(tt_ps_server *server,
                         tti_slot *slot,
                         const tt_frame *frame,
-                        const uint8_t *payload);
+                        const uint32_t *rows,
+                        const uint8_t *payload,
+                        const uint8_t *values);
 // Sends the answer when all targets have what was applied here.
 void tti_copies_answer(tt_ps_server *server, tti_slot *slot, uint16_t to, tt_frame *answer);
 // Answers that wait, and that they will not be given here: who asked is told to whom the partition
@@ -281,6 +294,39 @@ int tti_server_apply_copy(tt_ps_server *server,
                           tti_slot *slot,
                           const tt_frame *frame,
                           const uint8_t *payload);
+
+// server_lend.c
+// The slot's parameters go to memory that workers of this host see, if there is some.
+void tti_server_share(tt_ps_server *server, tti_slot *slot);
+void tti_server_unshare(tt_ps_server *server, tti_slot *slot);
+// Around all that changes the parameters of a partition that serves.
+void tti_server_change(tt_ps_server *server, const tti_slot *slot);
+void tti_server_changed(tt_ps_server *server, const tti_slot *slot);
+// Whether the pull, which can be answered now, can be answered with where the values lie.
+int tti_server_place(const tt_ps_server *server,
+                     const tti_slot *slot,
+                     const tt_frame *request,
+                     tti_place *out);
+// A push whose gradients lie in its sender's memory.
+void tti_server_receive_lent(tt_ps_server *server, const tt_frame *frame, const uint8_t *payload);
+
+// server_lists.c
+void tti_lists_free(tti_lists *lists, uint32_t node_count);
+// Rows of the list that a pull or push names, in a partition that serves; those of a push are
+// created. *name_bytes: what stands in the payload before the gradients. NULL: it is not known, and
+// the keys were asked for; or there is no memory, and it will be sent again.
+const uint32_t *tti_server_named_rows(tt_ps_server *server,
+                                      const tti_slot *slot,
+                                      const tt_frame *frame,
+                                      const uint8_t *payload,
+                                      size_t *name_bytes);
+// The same request with its keys and without a name, for all who look at keys. False when they were
+// not sent, and were asked for.
+int tti_server_spell_out(tt_ps_server *server,
+                         const tti_slot *slot,
+                         const tt_frame *frame,
+                         const uint8_t **payload,
+                         tt_frame *out);
 
 // rounds.c
 // Contributions to the round that is being collected.

@@ -10,7 +10,7 @@
 // there on the sum of what was acknowledged is exact. With replicas it goes on from its backup, if
 // that was known to have a copy, and the sum is exact from the beginning; what a worker that died
 // had under way may count or not. At the end every copy is what it is a copy of.
-#include "server_core.h"
+#include "client_core.h"
 #include "table_state.h"
 #include "tt/ps.h"
 
@@ -21,7 +21,15 @@
 
 #include <cmocka.h>
 
-enum { NODES_MAX = 6, ROWS = 90, SPARSE_KEYS = 120, NET_MAX = 4096, BATCH_MAX = 24, SLICES = 6 };
+enum {
+    NODES_MAX = 6,
+    ROWS = 90,
+    SPARSE_KEYS = 120,
+    NET_MAX = 4096,
+    BATCH_MAX = 24,
+    SLICES = 6,
+    LISTS = 3
+};
 
 typedef struct letter {
     uint32_t to;
@@ -49,6 +57,8 @@ typedef struct actor {
     uint32_t merged;
     uint32_t keys32[ROWS];
     uint64_t keys64[SPARSE_KEYS];
+    uint64_t lists[LISTS][SPARSE_KEYS]; // sparse: some that it had
+    uint32_t list_count[LISTS];
     tt_ps_keys keys;
     float values[SPARSE_KEYS * 2], gradients[SPARSE_KEYS * 2];
     // with deaths
@@ -125,6 +135,13 @@ find_part(world *w, uint32_t worker, const tt_frame *frame)
     return NULL;
 }
 
+static const uint8_t *
+keys_named(const tt_ps_client *client, uint32_t partition)
+{
+    const tti_request *request = &client->requests[client->routes[partition].request];
+    return client->list->wire_keys + request->begin * tti_key_bytes(client->table);
+}
+
 static void
 note_push(world *w, const actor *from, const tt_frame *frame, const tt_span *spans)
 {
@@ -141,10 +158,13 @@ note_push(world *w, const actor *from, const tt_frame *frame, const tt_span *spa
                 .partition = frame->partition,
                 .count = frame->count,
                 .sequence = frame->sequence};
+    const uint8_t *keys = spans[1].bytes;
+    if ((frame->flags & TT_FRAME_NAMED) != 0 && keys == NULL) // not sent
+        keys = keys_named(from->client, frame->partition);
     for (uint32_t i = 0; i < frame->count; i++)
-        p->keys[i] = key_on_wire(w, frame, spans[0].bytes, i);
-    if (spans[1].size > 0)
-        memcpy(p->gradients, spans[1].bytes, spans[1].size);
+        p->keys[i] = key_on_wire(w, frame, keys, i);
+    if (spans[2].size > 0)
+        memcpy(p->gradients, spans[2].bytes, spans[2].size);
 }
 
 static void
@@ -241,9 +261,17 @@ static void
 answer_as_keeper(world *w, const tt_frame *frame)
 {
     actor keeper = {.world = w, .index = w->node_count};
-    tt_outbox outbox = {&keeper, post};
+    tt_outbox outbox = {.self = &keeper, .send = post};
     if (frame->kind == TT_FRAME_RESTORE)
         tt_ps_state_answer(&w->table, NULL, frame, outbox);
+}
+
+// A server may drop what it knows of lists of keys whenever it likes.
+static void
+forget_lists(tt_ps_server *server, uint32_t partition)
+{
+    tti_lists_free(server->lists[partition], server->node_count);
+    server->lists[partition] = NULL;
 }
 
 static void
@@ -264,10 +292,12 @@ deliver(world *w)
         else if (to->ended)
             ; // nobody is there
         else if (kind == TT_FRAME_PULL_REPLY || kind == TT_FRAME_PUSH_ACK ||
-                 kind == TT_FRAME_MOVED) {
+                 kind == TT_FRAME_MOVED || kind == TT_FRAME_WANT_KEYS) {
             tt_ps_client_time(to->client, w->now);
             tt_ps_client_receive(to->client, &item.frame, item.payload);
         } else {
+            if (pick(w, 50) == 0)
+                forget_lists(to->server, item.frame.partition);
             tt_ps_server_receive(to->server, &item.frame, item.payload);
         }
     }
@@ -286,6 +316,16 @@ choose_keys(actor *a)
         a->keys.count = ROWS;
         return;
     }
+    // Sparse: half of all lists come again.
+    uint32_t list = w->table.kind == TT_PS_SPARSE ? pick(w, 2 * LISTS) : LISTS;
+    if (list < LISTS && a->list_count[list] > 0) {
+        a->keys.count = a->list_count[list];
+        memcpy(a->keys64, a->lists[list], a->keys.count * sizeof *a->keys64);
+        for (uint32_t i = 0; i < a->keys.count; i++)
+            a->keys32[i] = (uint32_t)(a->keys64[i] / 0x1234567u);
+        a->keys.keys = a->keys64;
+        return;
+    }
     uint32_t wanted = pick(w, BATCH_MAX), range = w->table.kind == TT_PS_DENSE ? ROWS : SPARSE_KEYS,
              count = 0;
     for (uint32_t key = 0; key < range; key++) {
@@ -299,6 +339,10 @@ choose_keys(actor *a)
         a->keys.rows = a->keys32;
     else
         a->keys.keys = a->keys64;
+    if (list < LISTS) {
+        memcpy(a->lists[list], a->keys64, count * sizeof *a->keys64);
+        a->list_count[list] = count;
+    }
 }
 
 static int
@@ -528,7 +572,7 @@ open_process(actor *a, const tt_ps_view *view)
 {
     world *w = a->world;
     tt_error err;
-    tt_outbox outbox = {a, post};
+    tt_outbox outbox = {.self = a, .send = post};
     tt_ps_hooks hooks = {.self = a,
                          .newest = newest,
                          .retired = retired,

@@ -80,7 +80,7 @@ load_runtime(const tt_job *job, const uint8_t *bytes, size_t count, double time_
         for (uint16_t p = 0; p <= job->table.partition_count; p++) {
             const tt_frame request = {.kind = TT_FRAME_RESTORE, .partition = p};
             tt_ps_state_answer(&job->table, rt.membership.state, &request,
-                               (tt_outbox){&sum, send_nowhere});
+                               (tt_outbox){.self = &sum, .send = send_nowhere});
         }
     }
     close_runtime(&rt);

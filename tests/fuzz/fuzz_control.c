@@ -44,7 +44,7 @@ static tt_outbox
 outbox(tt_mesh *mesh, uint32_t node)
 {
     TT_UNUSED(node);
-    return (tt_outbox){mesh, send_nowhere};
+    return (tt_outbox){.self = mesh, .send = send_nowhere};
 }
 
 static void

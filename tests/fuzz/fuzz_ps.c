@@ -89,7 +89,7 @@ static tt_outbox
 outbox_of(world *w, uint32_t node)
 {
     w->voice[node] = (voice){w, node};
-    return (tt_outbox){&w->voice[node], send_message};
+    return (tt_outbox){.self = &w->voice[node], .send = send_message};
 }
 
 static void

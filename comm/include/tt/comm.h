@@ -8,6 +8,7 @@
 #ifndef TT_COMM_H
 #define TT_COMM_H
 
+#include "tt/comm_pool.h"
 #include "tt/core.h"
 
 // ---- frames -----------------------------------------------------------------------------------
@@ -41,6 +42,7 @@ typedef enum tt_frame_kind {
     TT_FRAME_HOST_START,      // master -> host: start a node's process
     TT_FRAME_HOST_KILL,       // master -> host: end it, at once
     TT_FRAME_HOST_STOP,       // master -> host: end all, and yourself
+    TT_FRAME_WANT_KEYS,       // server -> worker: that list is not known here, send its keys
     TT_FRAME_KIND_COUNT
 } tt_frame_kind;
 
@@ -62,6 +64,9 @@ enum tt_frame_flag {
     // PULL_REPLY, BSP: the parameters of that round are not kept any more; COPY_ACK: something
     // before what came is missing
     TT_FRAME_LOST = 1 << 12,
+    // PUSH, PULL_REPLY: the payload says where the values lie (tt/comm_pool.h). PULL: that will do.
+    TT_FRAME_LENT = 1 << 13,
+    TT_FRAME_NAMED = 1 << 14, // PULL, PUSH: a list of keys by its number, and the keys if need be
 };
 
 // 64 bytes, little-endian. `clock`, `detail` and `extra` are explained where the protocol uses them
@@ -105,7 +110,17 @@ typedef struct tt_outbox {
     void *self;
     void (*send)(
         void *self, uint32_t to, tt_frame *frame, const tt_span *spans, uint32_t span_count);
+    tt_pool *pool;         // memory that other processes on this mesh see, or NULL
+    const uint8_t *shares; // which ends see it; NULL: all
 } tt_outbox;
+
+// The pool, if `to` sees it, else NULL: a message can say where its bytes lie instead of bringing
+// them. thread: the node's
+static inline tt_pool *
+tt_outbox_pool(const tt_outbox *outbox, uint32_t to)
+{
+    return outbox->shares == NULL || outbox->shares[to] ? outbox->pool : NULL;
+}
 
 // ---- meshes -----------------------------------------------------------------------------------
 

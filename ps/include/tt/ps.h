@@ -287,7 +287,10 @@ enum { TT_PS_WAIT_BUCKETS = 40 };
 
 typedef struct tt_ps_client_counters {
     uint64_t pulls, pushes, resent, redirected, carried;
-    uint64_t moving_wait_count; // answers waited for on a moving partition
+    uint64_t lists_again, lists_unknown; // lists of keys that were kept; that a server did not know
+    uint64_t lent;                       // gradients that a server read where they were written
+    uint64_t read, read_in_vain; // parameters read where a server keeps them, and changed meanwhile
+    uint64_t moving_wait_count;  // answers waited for on a moving partition
     uint64_t moving_wait_max_ns;
     // The same by length: bucket b has those from 2^(b/2) to 2^((b+1)/2) microseconds, the first
     // and the last one all below and above.
@@ -318,6 +321,11 @@ void tt_ps_client_time(tt_ps_client *client, uint64_t now_ns);
 // after it is done.
 void
 tt_ps_client_pull(tt_ps_client *client, tt_ps_keys keys, uint32_t need, int read_only, float *out);
+// Memory for the gradients of the largest operation, where servers of this host can read it, so
+// that a push need not copy. Ask for it before each gradient is written, with no push under way: a
+// server may still be reading what was pushed there and then abandoned, and it is another piece of
+// memory until it has. NULL without memory, the first time only. The client's, as long as it lives.
+float *tt_ps_client_gradients(tt_ps_client *client);
 // Starts pushing the gradients of the rows last pulled. clock: iterations of this worker so far,
 // this one included (SSP), or the round (BSP); detail: iterations merged into this push (ASP, SSP)
 // or the slice (BSP). Borrows gradients until done.
