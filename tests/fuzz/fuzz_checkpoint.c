@@ -39,7 +39,7 @@ load_into_servers(const tt_ps_table *table, const uint8_t *bytes, size_t count)
         return;
     TT_ASSERT(tt_ps_view_first(table, 3, is_server, &view) == TT_OK);
     for (uint32_t n = 0; n < 2; n++) {
-        const tt_outbox outbox = {&sum, send_nowhere};
+        const tt_outbox outbox = {.self = &sum, .send = send_nowhere};
         TT_ASSERT(tt_ps_server_open(table, n, 3, outbox, (tt_ps_hooks){0}, &server, NULL) == TT_OK);
         TT_ASSERT(tt_ps_server_start(server, view) == TT_OK);
         TT_ASSERT(tt_ps_server_load(server, state) == TT_OK);
