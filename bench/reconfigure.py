@@ -136,6 +136,9 @@ def measure_waits(table, options, scratch):
     result, _, _ = reconfigured(table, options, scratch, METHODS[:1])
     counters = result["counters"]
     waits, median = counters["moving_wait_p99_s"], counters["iteration_median_s"]
+    if not counters["moving_waits"] or not median > 0:
+        say("  waits on moving partitions: too short a job to tell")
+        return False
     ratio = waits / median
     runs.print_line("reconfigure", f"{table}/waits", {**shape_of(table, options.engine), "nodes": 8}, 1, [waits], "s",
                     mean=waits, baseline=median, ratio=ratio)

@@ -1,10 +1,23 @@
 // Waiting for nodes: until they rest, until they have left.
 #include "runtime.h"
 
+// While partitions are being restored the master's end of the parameters' mesh is where the work is:
+// a ring takes a piece of what is sent there at a time, and has room for the next when the other
+// side has read it.
+static int
+is_sending(const tti_runtime *rt)
+{
+    return rt->membership.state != NULL && rt->mesh != NULL && rt->job->sim == NULL &&
+           tt_load_acquire(&rt->unretired) > 0; // partition_retired
+}
+
 void
 tti_runtime_wait(tti_runtime *rt, uint32_t seen, uint64_t timeout_ns)
 {
-    if (rt->apart)
+    enum { SENDING_NS = 500000 }; // what comes by the other mesh is looked for meanwhile
+    if (rt->apart && is_sending(rt))
+        tt_mesh_wait(rt->mesh, rt->node_count, TT_MIN(timeout_ns, (uint64_t)SENDING_NS));
+    else if (rt->apart)
         tt_mesh_wait(rt->board.control, rt->board.end, timeout_ns);
     else
         (void)tt_event_wait(&rt->board.bell, seen, 0, timeout_ns);

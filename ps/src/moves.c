@@ -630,10 +630,13 @@ tti_server_move_tick(tt_ps_server *server, tti_slot *slot)
         piece_send(server, slot, &nothing,
                    TT_FRAME_LAST); // if its COMPLETE was lost the new owner says it again
     }
-    if (slot->state != TTI_ARRIVING || ++slot->ticks < 2u << slot->arrival.asked)
+    // A whole partition takes longer to come than a row, and is not to be sent again meanwhile.
+    uint32_t patience = (slot->arrival.restores ? 32u : 2u) << slot->arrival.asked;
+    if (slot->state != TTI_ARRIVING || ++slot->ticks < patience)
         return;
     slot->ticks = 0;
     if (slot->arrival.restores) {
+        slot->arrival.asked = TT_MIN(slot->arrival.asked + 1, (uint32_t)TTI_ASKED_MAX);
         tti_server_ask_restore(server, slot);
         return;
     }

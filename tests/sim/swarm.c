@@ -50,7 +50,7 @@ typedef struct drawn {
     check check;
     uint32_t nodes, batch, rows, steps;
     const char *consistency;
-    int one_worker, mortal;
+    int one_worker, mortal, replicas;
 } drawn;
 
 static int
@@ -70,9 +70,11 @@ draw_step(tt_rng *rng, drawn *d, uint32_t iteration)
         add(t, ", move: %u", between(rng, 1, 12));
     add(t, ", in_flight: %u, chunk_bytes: %uKiB, prefetch: %u", between(rng, 1, 16),
         4u << tt_rng_below(rng, 6), between(rng, 0, 4));
-    // It changes the model, as more workers do.
-    if (merges(d))
-        add(t, ", push_aggregation: %u", between(rng, 1, MERGED_MAX));
+    // It changes the model, as more workers do; and so does the time that a second copy takes.
+    if (merges(d)) {
+        uint32_t merged = between(rng, 1, MERGED_MAX);
+        add(t, ", push_aggregation: %u", d->replicas ? TT_MIN(merged, 2u) : merged);
+    }
     add(t, ", method: %s}", ONE_OF(rng, "on_demand", "drain", "checkpoint"));
 }
 
@@ -118,6 +120,7 @@ draw_job(tt_rng *rng, uint64_t seed, drawn *d)
     d->one_worker = strcmp(d->consistency, "bsp") != 0 && tt_rng_below(rng, 2);
     int bsp = strcmp(d->consistency, "bsp") == 0;
     d->mortal = seed % 3 == 0;
+    d->replicas = seed / 3 % 2;
     d->check = bsp             ? SAME_MODEL
                : d->mortal     ? SOME_TRAINING
                : d->one_worker ? SAME_MODEL
@@ -151,13 +154,12 @@ draw_job(tt_rng *rng, uint64_t seed, drawn *d)
         at += between(rng, 1, iterations / 5);
     }
     add(&d->moving, "]}\n");
-    int replicas = seed / 3 % 2;
     if (d->mortal) {
         uint32_t heartbeat = between(rng, 5, 20), timeout = between(rng, 200, 500);
         add(&d->moving, "cluster: {heartbeat: %ums, failure_timeout: %ums, replicas: %d}\n",
-            heartbeat, timeout, replicas);
+            heartbeat, timeout, d->replicas);
     } else {
-        add(&d->moving, "cluster: {replicas: %d}\n", replicas);
+        add(&d->moving, "cluster: {replicas: %d}\n", d->replicas);
     }
     if (d->mortal && tt_rng_below(rng, 2))
         add(&d->moving, "checkpoint: {every: %ums, keep: 2}\n", between(rng, 20, 500));
