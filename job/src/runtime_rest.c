@@ -1,9 +1,9 @@
 // Waiting for nodes: until they rest, until they have left.
 #include "runtime.h"
 
-// While partitions are being restored the master's end of the parameters' mesh is where the work is:
-// a ring takes a piece of what is sent there at a time, and has room for the next when the other
-// side has read it.
+// While partitions are being restored the master's end of the parameters' mesh is where the work
+// is: a ring takes a piece of what is sent there at a time, and has room for the next when the
+// other side has read it.
 static int
 is_sending(const tti_runtime *rt)
 {
