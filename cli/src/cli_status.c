@@ -42,14 +42,18 @@ static void
 print_text(const json_t *status)
 {
     const json_t *nodes = json_object_get(status, "nodes");
+    char unbacked[60] = "";
+    if (json_object_get(status, "partitions_unbacked") != NULL)
+        (void)snprintf(unbacked, sizeof unbacked, ", %.0f without a copy",
+                       number(status, "partitions_unbacked"));
     (void)printf("%s: %.1f s, %.0f iterations, epoch %.1f, loss %.4f, %s on engine %s\n",
                  text(status, "run"), number(status, "elapsed_seconds"),
                  number(status, "iterations"), number(status, "epochs"), number(status, "loss"),
                  text(status, "consistency"), text(status, "engine"));
     (void)printf("setting: %s\n", text(status, "setting"));
-    (void)printf("generation %.0f, %.0f partitions on their way, staleness %.1f on average, %.0f "
+    (void)printf("generation %.0f, %.0f partitions on their way%s, staleness %.1f on average, %.0f "
                  "deaths, %.0f returns; %.0f s ago\n\n",
-                 number(status, "generation"), number(status, "partitions_moving"),
+                 number(status, "generation"), number(status, "partitions_moving"), unbacked,
                  number(status, "staleness_mean"), number(status, "deaths"),
                  number(status, "returns"), (double)time(NULL) - number(status, "written_at"));
     (void)printf("node  role    state    %-34s %12s\n", "how far", "sent");

@@ -94,6 +94,9 @@ describe(const tti_training *tr)
     (void)json_object_set_new(all, "loss", real_or_null(tr->last_loss));
     (void)json_object_set_new(all, "partitions_moving",
                               json_integer(tt_load_acquire(&rt->unretired))); // partition_retired
+    if (tr->job->table.replicas > 0)
+        (void)json_object_set_new(all, "partitions_unbacked",
+                                  json_integer(tti_runtime_unbacked(rt)));
     (void)json_object_set_new(all, "nodes", nodes);
     return all;
 }
