@@ -18,12 +18,13 @@ enum { NODES = FUZZ_JOB_NODES, ROWS_TAKEN = 16, HEARERS = 4 };
 // A mesh that has what the input says, once, and to which all can be sent.
 typedef struct mesh_of_input {
     tti_net net; // as one that reaches hosts
-    const uint8_t *at, *end;
-    int *stop; // raised when all was received
-    tti_process *process;
+    int of_parameters;
 } mesh_of_input;
 
-static mesh_of_input input, silence;
+static mesh_of_input control_mesh, parameter_mesh;
+static const uint8_t *input, *input_end;
+static int *stop; // raised when all was received
+static tti_process *listener;
 
 // ---- the mesh ----------------------------------------------------------------------------------
 
@@ -65,11 +66,11 @@ do_nothing(tt_mesh *mesh, uint32_t node)
 static void
 wait_no_more(tt_mesh *self, uint32_t node, uint64_t timeout_ns)
 {
-    mesh_of_input *mesh = (mesh_of_input *)self;
+    TT_UNUSED(self);
     TT_UNUSED(node);
     TT_UNUSED(timeout_ns);
-    if (mesh->stop != NULL)
-        *mesh->stop = 1;
+    if (stop != NULL)
+        *stop = 1;
 }
 
 static void
@@ -95,25 +96,35 @@ read_header(const uint8_t *bytes, tt_frame *out)
                       .partition = bytes[5]};
 }
 
+// Where a frame of that kind comes to the master.
+static int
+is_of_parameters(int kind)
+{
+    return kind == TT_FRAME_SAVED || kind == TT_FRAME_RESTORE || kind == TT_FRAME_PULL_REPLY ||
+           kind == TT_FRAME_PUSH_ACK || kind == TT_FRAME_MOVED;
+}
+
 static uint32_t
 receive(tt_mesh *self, uint32_t node, uint32_t limit, tt_mesh_handler *handle, void *handler)
 {
     enum { HEADER = 9 };
-    mesh_of_input *mesh = (mesh_of_input *)self;
+    const mesh_of_input *mesh = (mesh_of_input *)self;
     uint32_t handled = 0;
     TT_UNUSED(node);
-    for (; handled < limit && mesh->end - mesh->at >= HEADER; handled++) {
+    for (; handled < limit && input_end - input >= HEADER; handled++) {
         tt_frame frame;
-        size_t said = mesh->at[7] | (size_t)mesh->at[8] << 8;
-        read_header(mesh->at, &frame);
-        mesh->at += HEADER;
-        frame.payload_bytes = (uint32_t)TT_MIN(said, (size_t)(mesh->end - mesh->at));
+        size_t said = input[7] | (size_t)input[8] << 8;
+        read_header(input, &frame);
+        if (listener == NULL && mesh->of_parameters != is_of_parameters(frame.kind))
+            break;
+        input += HEADER;
+        frame.payload_bytes = (uint32_t)TT_MIN(said, (size_t)(input_end - input));
         uint8_t *payload = tt_mem_alloc(frame.payload_bytes); // aligned as it would be
         TT_ASSERT(payload != NULL);
-        memcpy(payload, mesh->at, frame.payload_bytes);
-        mesh->at += frame.payload_bytes;
-        if (mesh->process != NULL) // its node works already, so that no thread is started
-            mesh->process->begun = frame.kind == TT_FRAME_ORDER;
+        memcpy(payload, input, frame.payload_bytes);
+        input += frame.payload_bytes;
+        if (listener != NULL) // its node works already, so that no thread is started
+            listener->begun = frame.kind == TT_FRAME_ORDER;
         handle(handler, &frame, payload);
         tt_mem_free(payload);
     }
@@ -152,7 +163,8 @@ open_process(int kind)
     if (opened[kind] == NULL) {
         tti_process *p = opened[kind] = tt_mem_zalloc_vector(1, sizeof *p);
         TT_ASSERT(p != NULL && tti_process_open(p, fuzz_job(kind), 1, tt_clock_monotonic(),
-                                                &silence.net.mesh, &input.net.mesh, NULL) == TT_OK);
+                                                &parameter_mesh.net.mesh, &control_mesh.net.mesh,
+                                                NULL) == TT_OK);
         p->end_node = end_nothing;
     }
     tti_process *p = opened[kind];
@@ -176,8 +188,8 @@ agent_hears(int kind)
     tti_process *p = open_process(kind);
     uint32_t rows[ROWS_TAKEN];
     int later;
-    input.stop = &p->stop_agent;
-    input.process = p;
+    stop = &p->stop_agent;
+    listener = p;
     (void)tti_agent_main(p);
     uint32_t taken = tti_lease_take(&p->lease, ROWS_TAKEN, rows, &later);
     for (uint32_t i = 0; i < taken; i++)
@@ -201,10 +213,12 @@ static void
 open_master(tti_runtime *rt, const tt_job *job, uint64_t *now_ns)
 {
     static const uint8_t is_server[NODES] = {1};
+    static float model[1024];
+    TT_ASSERT(job->table.rows * job->table.width <= TT_COUNT_OF(model));
     *rt = (tti_runtime){.job = job,
                         .clock = tt_clock_manual(now_ns),
                         .node_count = NODES,
-                        .mesh = &input.net.mesh,
+                        .mesh = &parameter_mesh.net.mesh,
                         .apart = 1};
     rt->standings = tt_mem_zalloc_vector(NODES, sizeof *rt->standings);
     rt->newest = tt_mem_zalloc(1, sizeof *rt->newest);
@@ -217,18 +231,19 @@ open_master(tti_runtime *rt, const tt_job *job, uint64_t *now_ns)
                             .retry_ns = 1000,
                             .retired = note_retired,
                             .self = rt};
-    rt->membership.control = &input.net.mesh;
+    rt->membership.control = &control_mesh.net.mesh;
     tti_membership *m = &rt->membership;
     TT_ASSERT(tt_members_open(NODES, 1000000, NULL, NULL, *now_ns, &m->members) == TT_OK);
     TT_ASSERT(tti_work_open(job->shards, NODES, 64, &rt->work, NULL) == TT_OK);
     rt->work.example_limit = 50;
     TT_ASSERT(tti_command_open(rt, NULL) == TT_OK);
-    tt_outbox out = outbox(&input.net.mesh, NODES);
+    tt_outbox out = outbox(&control_mesh.net.mesh, NODES);
     TT_ASSERT(tt_ps_copier_open(&job->table, out, &rt->copier) == TT_OK);
     tt_ps_copier_begin(rt->copier, rt->newest->view, 0);
     TT_ASSERT(tt_ps_client_open(&job->table, NODES, NODES + 1, (uint32_t)job->table.rows, out,
                                 (tt_ps_hooks){0}, &rt->reader, NULL) == TT_OK);
     tt_ps_client_adopt(rt->reader, rt->newest->view);
+    tt_ps_client_pull(rt->reader, (tt_ps_keys){0}, 0, 1, model);
 }
 
 static void
@@ -256,7 +271,7 @@ master_hears(const tt_job *job)
     open_master(&rt, job, &now_ns);
     for (uint32_t n = 0; n < NODES; n++)
         rt.standings[n].records = (tti_records){.slots = slots[n], .capacity = 64};
-    for (int turns = 0; turns < 3; turns++) {
+    for (int turns = 0; turns < 8; turns++) {
         tti_membership_exchange(&rt);
         now_ns += 10000;
     }
@@ -288,7 +303,7 @@ master_hears_hosts(const tt_job *job)
                          .host_of = host_of,
                          .address = address,
                          .control = control,
-                         .hosts = &input.net.mesh};
+                         .hosts = &control_mesh.net.mesh};
     tti_remote_listen(&remote);
     for (int n = 0; n < NODES; n++) {
         char text[TT_NET_ADDRESS_TEXT];
@@ -330,12 +345,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1)
         return 0;
     const int kind = data[0] % FUZZ_JOB_KINDS;
-    open_mesh(&input);
-    open_mesh(&silence);
-    input.at = data + 1;
-    input.end = data + size;
-    input.stop = NULL;
-    input.process = NULL;
+    open_mesh(&control_mesh);
+    open_mesh(&parameter_mesh);
+    parameter_mesh.of_parameters = 1;
+    input = data + 1;
+    input_end = data + size;
+    stop = NULL;
+    listener = NULL;
     switch (data[0] / FUZZ_JOB_KINDS % HEARERS) {
     case 0:
         agent_hears(kind);

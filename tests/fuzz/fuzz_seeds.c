@@ -174,6 +174,8 @@ write_report(const char *directory, uint8_t kind)
         put_frame(&s, TT_FRAME_REPORT, 1, out.bytes, out.count);
     }
     put_frame(&s, TT_FRAME_RESTORE, 2, NULL, 0);
+    put_frame(&s, TT_FRAME_SAVED, 0, &end, sizeof end);
+    put_frame(&s, TT_FRAME_PULL_REPLY, 0, records, sizeof records);
     seed_write(directory, "control", &s);
     tt_archive_fini(&out);
 }
@@ -288,6 +290,25 @@ write_checkpoints(const char *directory, uint8_t kind)
     tt_archive_fini(&out);
 }
 
+// Parameters of a sparse table, of two rows, as fuzz_checkpoint.c takes some for.
+static void
+write_sparse_table(const char *directory)
+{
+    enum { ROWS = 2, ARRAYS = 3 };
+    const uint8_t what = 3 * FUZZ_JOB_KINDS;
+    const uint64_t partitions = 1, steps[2] = {5, 6}, keys[ROWS] = {77, 1000003};
+    const uint32_t head[6] = {0, ROWS, fuzz_job(0)->table.width, ARRAYS, 0, 0};
+    const float cells[ROWS * ARRAYS] = {0.5f, 2.385f};
+    seed s = {.size = 0};
+    seed_put(&s, &what, 1);
+    seed_put(&s, &partitions, sizeof partitions);
+    seed_put(&s, head, sizeof head);
+    seed_put(&s, steps, sizeof steps);
+    seed_put(&s, keys, sizeof keys);
+    seed_put(&s, cells, sizeof cells);
+    seed_write(directory, "checkpoint", &s);
+}
+
 static void
 write_model(const char *directory)
 {
@@ -339,6 +360,7 @@ main(int argc, char **argv)
     }
     for (uint8_t kind = 0; kind < FUZZ_JOB_KINDS; kind++)
         write_checkpoints(argv[1], kind);
+    write_sparse_table(argv[1]);
     write_model(argv[1]);
     write_status(argv[1], 2 * FUZZ_JOB_KINDS);
     write_invitation(argv[1], 3 * FUZZ_JOB_KINDS);
