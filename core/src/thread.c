@@ -10,8 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAUSES_ALONE = 128, PAUSES_A_YIELD = 32 };
-
 static cpu_set_t allowed_at_start;
 static pthread_once_t allowed_once = PTHREAD_ONCE_INIT;
 
@@ -124,9 +122,6 @@ tt_event_wait(tt_event *event, uint32_t seen, uint32_t spin_count, uint64_t time
     for (uint32_t spin = 0; spin <= spin_count; spin++) {
         if (tt_load_acquire(&event->word) != seen)
             return 1;
-        // Who is waited for may be waiting for this very processor.
-        if (spin >= PAUSES_ALONE && spin % PAUSES_A_YIELD == 0)
-            (void)sched_yield();
         tt_cpu_pause();
     }
     if (timeout_ns == 0)

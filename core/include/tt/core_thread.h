@@ -66,8 +66,7 @@ tt_event_read(const tt_event *event)
 }
 void tt_event_signal(tt_event *event);
 // Returns once the word differs from `seen`, after at most spin_count pauses and then sleeping, or
-// after timeout_ns (0 = do not sleep). Pausing, it lets others have its processor now and then: who
-// is waited for may be one of them. True when it differs.
+// after timeout_ns (0 = do not sleep). True when it differs.
 int tt_event_wait(tt_event *event, uint32_t seen, uint32_t spin_count, uint64_t timeout_ns);
 
 #endif
