@@ -4,17 +4,11 @@
 #include "table_state.h"
 #include <string.h>
 
-static uint32_t
-index_of(const tt_ps_server *server, const tti_slot *slot)
-{
-    return (uint32_t)(slot - server->slots);
-}
-
 int
 tti_is_target(const tt_ps_server *server, const tti_slot *slot)
 {
     const tt_ps_view *view = server->view;
-    uint32_t p = index_of(server, slot);
+    uint32_t p = tti_slot_index(server, slot);
     return view->owner[p] != server->node &&
            (view->backup[p] == server->node || view->spare[p] == server->node);
 }
@@ -24,7 +18,7 @@ tti_is_target(const tt_ps_server *server, const tti_slot *slot)
 void
 tti_backup_adopt(tt_ps_server *server, tti_slot *slot)
 {
-    uint32_t p = index_of(server, slot);
+    uint32_t p = tti_slot_index(server, slot);
     if (!tti_is_target(server, slot)) {
         if (slot->state != TTI_BACKUP)
             return;
@@ -70,7 +64,7 @@ serve(tt_ps_server *server, tti_slot *slot)
         tti_server_share(server, slot);
     slot->copies.takes_over = 0;
     slot->news = 1;
-    if (index_of(server, slot) == 0)
+    if (tti_slot_index(server, slot) == 0)
         tt_store_relaxed(&server->counters.iterations, slot->partition->iterations);
 }
 
@@ -101,7 +95,7 @@ forget(tt_ps_server *server, tti_slot *slot, uint32_t generation)
         slot->state = TTI_RETIRED;
     }
     slot->moved_at = generation;
-    slot->peer = server->view->owner[index_of(server, slot)];
+    slot->peer = server->view->owner[tti_slot_index(server, slot)];
     tti_copies_turn_away(server, slot, answers);
     turn_away(server, slot, held);
     turn_away(server, slot, parked);
@@ -123,7 +117,7 @@ void
 tti_backup_forget_the_past(tt_ps_server *server, tti_slot *slot, uint32_t generation)
 {
     const tt_ps_view *view = server->view;
-    uint32_t p = index_of(server, slot);
+    uint32_t p = tti_slot_index(server, slot);
     if (slot->state == TTI_BACKUP && view->owner[p] != server->node)
         step_back(server, slot, generation);
     else if (slot->state == TTI_SEALED || slot->state == TTI_ARRIVING ||
@@ -134,7 +128,7 @@ tti_backup_forget_the_past(tt_ps_server *server, tti_slot *slot, uint32_t genera
 void
 tti_backup_promote(tt_ps_server *server, tti_slot *slot, uint32_t generation)
 {
-    if (server->view->owner[index_of(server, slot)] != server->node) {
+    if (server->view->owner[tti_slot_index(server, slot)] != server->node) {
         if (slot->state == TTI_BACKUP)
             step_back(server, slot, generation);
         else
@@ -152,7 +146,7 @@ tti_backup_promote(tt_ps_server *server, tti_slot *slot, uint32_t generation)
     slot->pending_seal = 0;
     serve(server, slot);
     if (server->hooks.retired != NULL)
-        server->hooks.retired(server->hooks.self, index_of(server, slot), generation);
+        server->hooks.retired(server->hooks.self, tti_slot_index(server, slot), generation);
 }
 
 void
@@ -236,7 +230,7 @@ is_from_owner(const tt_ps_server *server, const tti_slot *slot, const tt_frame *
 {
     const tt_ps_view *view = server->view;
     const tti_copies *copies = &slot->copies;
-    uint32_t p = index_of(server, slot);
+    uint32_t p = tti_slot_index(server, slot);
     if (frame->sender == view->previous[p] && frame->extra < view->moved_at[p] &&
         (!copies->has_copy || copies->reign <= frame->extra) &&
         (copies->takes_over || tti_is_target(server, slot)))

@@ -118,13 +118,6 @@ struct tt_ps_client {
     uint64_t longest_wait_ns; // since last asked
 };
 
-// Written by the client's thread, read by any.
-static inline void
-tti_count(uint64_t *counter, uint64_t amount)
-{
-    tt_store_relaxed(counter, *counter + amount);
-}
-
 // ---- client_routes.c ---------------------------------------------------------------------------
 
 // What was pushed to a partition before a restore is gone with the state it went to.

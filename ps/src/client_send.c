@@ -76,7 +76,7 @@ pack_gradients(tt_ps_client *client, const tti_request *request)
         return (tt_span){source, floats * sizeof(float)};
     tt_vec_best()->bf16_encode(source, client->halves, floats);
     client->halves[floats] = (tt_bf16){0};
-    return (tt_span){client->halves, (floats * sizeof(tt_bf16) + 3) & ~(size_t)3};
+    return (tt_span){client->halves, tti_padded(floats * sizeof(tt_bf16))};
 }
 
 // Originals licensed to this worker: values from the pull's answer, state as it came. Returns the
@@ -134,7 +134,7 @@ send_push(tt_ps_client *client, tti_request *request)
     if (route->carry_of != 0) {
         frame.flags |= TT_FRAME_CARRY;
         frame.extra = route->carry_of;
-        spans[3] = (tt_span){route->carry_flags, (request->count + 3u) & ~(size_t)3};
+        spans[3] = (tt_span){route->carry_flags, tti_padded(request->count)};
         spans[4] = pack_originals(client, request, route);
         tti_count(&client->counters.carried, 1);
     } else if (tti_client_is_whole(client) && !client->bf16 && !request->lends &&

@@ -14,18 +14,6 @@
 enum { PATIENCE = 8, PATIENCE_MAX = 512 }; // ticks
 
 static void
-count(uint64_t *counter, uint64_t amount)
-{
-    tt_store_relaxed(counter, *counter + amount); // one writer
-}
-
-static uint32_t
-index_of(const tt_ps_server *server, const tti_slot *slot)
-{
-    return (uint32_t)(slot - server->slots);
-}
-
-static void
 append(tti_held **list, tti_held ***end, tti_held *held)
 {
     *(*list != NULL ? *end : list) = held;
@@ -63,7 +51,7 @@ send_copy(tt_ps_server *server, const tti_slot *slot, uint16_t to, uint32_t reig
                       .flags = (uint16_t)flags,
                       .attempt = server->attempt,
                       .generation = server->view->generation,
-                      .partition = (uint16_t)index_of(server, slot),
+                      .partition = (uint16_t)tti_slot_index(server, slot),
                       .sequence = slot->copies.number,
                       .extra = reign};
     tt_span span = {bytes.bytes, bytes.count};
@@ -71,7 +59,6 @@ send_copy(tt_ps_server *server, const tti_slot *slot, uint16_t to, uint32_t reig
     if (fine)
         server->outbox.send(server->outbox.self, to, &frame, &span, 1);
     tt_archive_fini(&bytes);
-    count(&server->counters.copies, (uint64_t)fine);
     return fine;
 }
 
@@ -87,7 +74,6 @@ send_push(tt_ps_server *server, const tti_slot *slot, uint16_t to, const tti_hel
     tt_span spans[] = {{&push->frame, sizeof push->frame},
                        {push->payload, push->frame.payload_bytes}};
     server->outbox.send(server->outbox.self, to, &frame, spans, 2);
-    count(&server->counters.copied_pushes, 1);
 }
 
 void
@@ -221,7 +207,7 @@ static void
 tell_backed(tt_ps_server *server, tti_slot *slot)
 {
     const tt_ps_view *view = server->view;
-    uint32_t p = index_of(server, slot);
+    uint32_t p = tti_slot_index(server, slot);
     for (uint32_t i = 0; view->owner[p] == server->node && i < slot->copies.target_count; i++) {
         tti_target *target = &slot->copies.target[i];
         if (target->node != view->backup[p] || !target->synced ||
@@ -262,7 +248,7 @@ narrow(tt_ps_server *server, tti_slot *slot)
 {
     const tt_ps_view *view = server->view;
     tti_copies *copies = &slot->copies;
-    uint32_t p = index_of(server, slot), kept = 0;
+    uint32_t p = tti_slot_index(server, slot), kept = 0;
     for (uint32_t i = 0; i < copies->target_count; i++) {
         uint16_t node = copies->target[i].node;
         int same = copies->target[i].attempt == view->attempt[node];
@@ -277,7 +263,7 @@ void
 tti_copies_aim(tt_ps_server *server, tti_slot *slot)
 {
     const tt_ps_view *view = server->view;
-    const uint32_t p = index_of(server, slot);
+    const uint32_t p = tti_slot_index(server, slot);
     const uint16_t wanted[TTI_TARGETS_MAX] = {view->backup[p], view->spare[p]};
     tti_copies *copies = &slot->copies, before = *copies;
     if (view->replicas == 0)

@@ -5,12 +5,6 @@
 #include "server_core.h"
 #include <string.h>
 
-static size_t
-padded(size_t bytes)
-{
-    return (bytes + 3) & ~(size_t)3;
-}
-
 static uint32_t
 rows_of(const tt_ps_table *table, const tt_frame *frame)
 {
@@ -45,7 +39,7 @@ ends_with_cells(const tt_ps_table *table,
                 uint32_t rows,
                 int wanted)
 {
-    size_t flag_bytes = padded(rows);
+    size_t flag_bytes = tti_padded(rows);
     if (frame->payload_bytes < at + flag_bytes)
         return 0;
     return frame->payload_bytes ==
@@ -87,8 +81,8 @@ is_sound_push(const tt_ps_table *table, const tt_frame *frame, const uint8_t *pa
     if (bytes > frame->payload_bytes)
         return 0;
     size_t floats = (frame->flags & TT_FRAME_PROBE) != 0 ? 0 : (size_t)rows * table->width;
-    bytes +=
-        padded(floats * ((frame->flags & TT_FRAME_BF16) != 0 ? sizeof(tt_bf16) : sizeof(float)));
+    bytes += tti_padded(floats *
+                        ((frame->flags & TT_FRAME_BF16) != 0 ? sizeof(tt_bf16) : sizeof(float)));
     if ((frame->flags & TT_FRAME_CARRY) == 0)
         return frame->payload_bytes == bytes;
     return ends_with_cells(table, frame, payload, bytes, rows, TTI_ROW_EXISTS | TTI_ROW_LICENSED);
@@ -129,7 +123,7 @@ tti_reply_is_sound(const tt_ps_table *table, const tt_frame *frame, const uint8_
         return frame->payload_bytes ==
                floats * ((frame->flags & TT_FRAME_BF16) != 0 ? sizeof(tt_bf16) : sizeof(float));
     // values[count][width], flags[count], state of the rows that exist and may be carried
-    size_t values = floats * sizeof(float), flags = padded(frame->count);
+    size_t values = floats * sizeof(float), flags = tti_padded(frame->count);
     if ((frame->flags & TT_FRAME_BF16) != 0 || frame->payload_bytes < values + flags)
         return 0;
     size_t carried = rows_with(payload + values, frame->count, TTI_ROW_EXISTS | TTI_ROW_LICENSED);

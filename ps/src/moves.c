@@ -7,38 +7,20 @@
 
 enum { RESERVED_BYTES_MAX = 4 << 20 };
 
-static void
-count(uint64_t *counter, uint64_t amount)
-{
-    tt_store_relaxed(counter, *counter + amount); // one writer
-}
-
-static size_t
-padded(size_t bytes)
-{
-    return (bytes + 3) & ~(size_t)3;
-}
-
-static uint32_t
-index_of(const tt_ps_server *server, const tti_slot *slot)
-{
-    return (uint32_t)(slot - server->slots);
-}
-
 static tt_frame
 move_frame(const tt_ps_server *server, const tti_slot *slot, tt_frame_kind kind)
 {
     return (tt_frame){.kind = (uint16_t)kind,
                       .attempt = server->attempt,
                       .generation = server->view->generation,
-                      .partition = (uint16_t)index_of(server, slot),
+                      .partition = (uint16_t)tti_slot_index(server, slot),
                       .extra = slot->moved_at};
 }
 
 static int
 is_drain(const tt_ps_server *server, const tti_slot *slot)
 {
-    return server->view->moved_by[index_of(server, slot)] == TT_PS_MOVE_DRAIN;
+    return server->view->moved_by[tti_slot_index(server, slot)] == TT_PS_MOVE_DRAIN;
 }
 
 static void
@@ -126,7 +108,7 @@ tti_server_seal(tt_ps_server *server, tti_slot *slot, uint32_t generation, uint1
     slot->departure.licensed = tt_mem_zalloc(slot->partition->rows, 1);
     TT_ASSERT(slot->departure.licensed != NULL); // a byte for each row that was just held
     tti_round_fini(&slot->collecting, server->table->slice_count);
-    uint32_t p = index_of(server, slot);
+    uint32_t p = tti_slot_index(server, slot);
     slot->departure.by_copy = server->view->spare[p] == server->view->owner[p];
     if (!slot->departure.by_copy)
         send_seal(server, slot);
@@ -148,7 +130,8 @@ tti_server_seal_if_due(tt_ps_server *server, tti_slot *slot)
 {
     if (slot->pending_seal == 0 || slot->round < server->view->effective_round)
         return 0;
-    tti_server_seal(server, slot, slot->pending_seal, server->view->owner[index_of(server, slot)]);
+    tti_server_seal(server, slot, slot->pending_seal,
+                    server->view->owner[tti_slot_index(server, slot)]);
     return 1;
 }
 
@@ -164,7 +147,7 @@ sealed_reply(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const 
     uint32_t width = partition->width, cell_floats = tti_partition_cell_floats(partition);
     float *values = tti_server_values(server, (size_t)rows_wanted * (width + cell_floats));
     float *state = values + (size_t)rows_wanted * width;
-    uint8_t *flags = tti_server_bytes(server, padded(rows_wanted));
+    uint8_t *flags = tti_server_bytes(server, tti_padded(rows_wanted));
     size_t state_floats = 0;
     for (uint32_t i = 0; i < rows_wanted; i++) {
         uint32_t row =
@@ -191,7 +174,7 @@ sealed_reply(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const 
     out.count = rows_wanted;
     out.clock = tti_server_clock(server, slot);
     tt_span spans[3] = {{values, (size_t)rows_wanted * width * sizeof(float)},
-                        {flags, padded(rows_wanted)},
+                        {flags, tti_padded(rows_wanted)},
                         {state, state_floats * sizeof(float)}};
     server->outbox.send(server->outbox.self, frame->sender, &out, spans, 3);
 }
@@ -224,8 +207,8 @@ static seal_piece
 piece_room(tt_ps_server *server, uint32_t rows, uint32_t cell_floats)
 {
     seal_piece piece = {0};
-    size_t key_bytes = padded(rows * tti_key_bytes(server->table));
-    piece.keys = tti_server_bytes(server, key_bytes + padded(rows));
+    size_t key_bytes = tti_padded(rows * tti_key_bytes(server->table));
+    piece.keys = tti_server_bytes(server, key_bytes + tti_padded(rows));
     piece.flags = piece.keys + key_bytes;
     piece.cells = tti_server_values(server, (size_t)rows * cell_floats);
     return piece;
@@ -256,8 +239,8 @@ piece_send(tt_ps_server *server, tti_slot *slot, const seal_piece *piece, uint32
     frame.flags = (uint16_t)flags;
     frame.count = piece->count;
     tt_span spans[3] = {
-        {piece->keys, padded(piece->count * tti_key_bytes(server->table))},
-        {piece->flags, padded(piece->count)},
+        {piece->keys, tti_padded(piece->count * tti_key_bytes(server->table))},
+        {piece->flags, tti_padded(piece->count)},
         {piece->cells,
          (size_t)piece->cell_count * tti_partition_cell_floats(slot->partition) * sizeof(float)}};
     send_to_peer(server, slot, &frame, spans, 3);
@@ -353,7 +336,7 @@ tti_server_handle_complete(tt_ps_server *server, tti_slot *slot, const tt_frame 
     tti_copies_turn_away(server, slot, answers);
     tti_server_count_bytes(server);
     if (server->hooks.retired != NULL)
-        server->hooks.retired(server->hooks.self, index_of(server, slot), slot->moved_at);
+        server->hooks.retired(server->hooks.self, tti_slot_index(server, slot), slot->moved_at);
 }
 
 // ---- the new owner ----------------------------------------------------------------------------
@@ -404,8 +387,8 @@ install(
         return;
     tti_partition_import(slot->partition, row, cell);
     slot->arrival.installed++;
-    count(bytes_counter, tti_partition_cell_floats(slot->partition) * sizeof(float));
-    count(&server->counters.rows_installed, 1);
+    tti_count(bytes_counter, tti_partition_cell_floats(slot->partition) * sizeof(float));
+    tti_count(&server->counters.rows_installed, 1);
 }
 
 void
@@ -491,8 +474,8 @@ tti_server_handle_piece(tt_ps_server *server,
         tti_server_say_complete(server, slot); // ours was lost
     if (slot->state != TTI_ARRIVING)
         return;
-    const uint8_t *flags = payload + padded(frame->count * tti_key_bytes(server->table));
-    const float *cells = (const float *)(const void *)(flags + padded(frame->count));
+    const uint8_t *flags = payload + tti_padded(frame->count * tti_key_bytes(server->table));
+    const float *cells = (const float *)(const void *)(flags + tti_padded(frame->count));
     uint32_t cell_floats = tti_partition_cell_floats(slot->partition), cell = 0;
     uint64_t *bytes = (frame->flags & TT_FRAME_ALL) != 0 ? &server->counters.bytes_fetched
                                                          : &server->counters.bytes_drained;
@@ -513,11 +496,11 @@ install_carried(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, con
 {
     uint32_t rows = (frame->flags & TT_FRAME_WHOLE) != 0 ? slot->partition->rows : frame->count;
     size_t key_bytes =
-        (frame->flags & TT_FRAME_WHOLE) != 0 ? 0 : padded(rows * tti_key_bytes(server->table));
+        (frame->flags & TT_FRAME_WHOLE) != 0 ? 0 : tti_padded(rows * tti_key_bytes(server->table));
     size_t float_bytes = (frame->flags & TT_FRAME_BF16) != 0 ? sizeof(tt_bf16) : sizeof(float);
     const uint8_t *flags =
-        payload + key_bytes + padded((size_t)rows * server->table->width * float_bytes);
-    const float *cells = (const float *)(const void *)(flags + padded(rows));
+        payload + key_bytes + tti_padded((size_t)rows * server->table->width * float_bytes);
+    const float *cells = (const float *)(const void *)(flags + tti_padded(rows));
     uint32_t cell_floats = tti_partition_cell_floats(slot->partition), cell = 0;
     for (uint32_t i = 0; i < rows; i++) {
         if ((flags[i] & TTI_ROW_LICENSED) == 0)
@@ -594,7 +577,7 @@ tti_server_arriving(tt_ps_server *server,
         return;
     }
     if (frame->kind == TT_FRAME_PUSH && frame->sequence <= slot->sequence[frame->sender]) {
-        count(&server->counters.duplicates, 1);
+        tti_count(&server->counters.duplicates, 1);
         tti_server_ack(server, slot, frame);
         return;
     }

@@ -2,12 +2,6 @@
 #include "server_core.h"
 #include <string.h>
 
-static void
-count(uint64_t *counter, uint64_t amount)
-{
-    tt_store_relaxed(counter, *counter + amount); // one writer
-}
-
 // BSP: rounds applied. SSP: the slowest worker's clock. ASP: nothing waits.
 uint32_t
 tti_server_clock(const tt_ps_server *server, const tti_slot *slot)
@@ -51,7 +45,7 @@ tti_server_answer_moved(tt_ps_server *server, const tti_slot *slot, const tt_fra
         request->kind; // names what it answers: a late refusal of a pull must not redirect a push
     frame.extra = TT_MAX(slot->moved_at, server->view->moved_at[request->partition]);
     frame.count = slot->restored_at; // from there on pushes are numbered anew
-    count(&server->counters.moved_answers, 1);
+    tti_count(&server->counters.moved_answers, 1);
     server->outbox.send(server->outbox.self, request->sender, &frame, NULL, 0);
 }
 
@@ -185,7 +179,7 @@ park(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uint8_t 
     tti_held *held = tti_hold(frame, payload);
     if (held == NULL)
         return; // it will be asked again
-    count(&server->counters.parked, 1);
+    tti_count(&server->counters.parked, 1);
     held->next = slot->parked;
     slot->parked = held;
 }
@@ -220,7 +214,7 @@ tti_server_handle_pull(tt_ps_server *server,
                        const tt_frame *frame,
                        const uint8_t *payload)
 {
-    count(&server->counters.pulls, 1);
+    tti_count(&server->counters.pulls, 1);
     switch (slot->state) {
     case TTI_SERVING:
         if (is_past(server, slot, frame))
@@ -283,7 +277,7 @@ tti_server_apply(tt_ps_server *server,
     int counts = frame->attempt == server->attempts[frame->sender];
     if (counts)
         slot->sequence[frame->sender] = frame->sequence;
-    count(&server->counters.pushes, slot->state != TTI_BACKUP);
+    tti_count(&server->counters.pushes, slot->state != TTI_BACKUP);
     int round_done = 0, changes = changes_now(server, slot, rows_pushed);
     if (changes)
         tti_server_change(server, slot);
@@ -361,7 +355,7 @@ rows_of_push(tt_ps_server *server,
         return *rows != NULL;
     }
     uint32_t *found = tti_server_rows(server, frame->count + 1);
-    *values += (frame->count * tti_key_bytes(server->table) + 3) & ~(size_t)3;
+    *values += tti_padded(frame->count * tti_key_bytes(server->table));
     *rows = found;
     return tti_partition_find_or_create_all(slot->partition, payload, frame->count, found) ==
            frame->count;
@@ -393,7 +387,7 @@ apply_here(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const ui
     }
     if (frame->sequence <= slot->sequence[frame->sender] || is_in(server, slot, frame)) {
         slot->sequence[frame->sender] = TT_MAX(slot->sequence[frame->sender], frame->sequence);
-        count(&server->counters.duplicates, 1);
+        tti_count(&server->counters.duplicates, 1);
         tti_server_ack(server, slot, frame);
         return;
     }

@@ -161,6 +161,27 @@ typedef struct tti_seal {
 enum { TTI_ROW_EXISTS = 1, TTI_ROW_LICENSED = 2 };
 enum { TTI_HELD_MAX = 4096, TTI_PIECE_BYTES = 64 << 10, TTI_ASKED_MAX = 6 };
 
+// Written by one thread, read by any.
+static inline void
+tti_count(uint64_t *counter, uint64_t amount)
+{
+    tt_store_relaxed(counter, *counter + amount);
+}
+
+// The number of the slot's partition.
+static inline uint32_t
+tti_slot_index(const tt_ps_server *server, const tti_slot *slot)
+{
+    return (uint32_t)(slot - server->slots);
+}
+
+// Parts of a payload begin at multiples of four bytes.
+static inline size_t
+tti_padded(size_t bytes)
+{
+    return (bytes + 3) & ~(size_t)3;
+}
+
 // scratch that is at least this large; aborts the process when there is no memory for one message
 uint32_t *tti_server_rows(tt_ps_server *server, size_t count);
 float *tti_server_values(tt_ps_server *server, size_t count);

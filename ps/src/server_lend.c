@@ -4,12 +4,6 @@
 #include "server_core.h"
 #include <string.h>
 
-static uint32_t
-index_of(const tt_ps_server *server, const tti_slot *slot)
-{
-    return (uint32_t)(slot - server->slots);
-}
-
 // ---- parameters --------------------------------------------------------------------------------
 
 static size_t
@@ -22,7 +16,7 @@ value_bytes(const tti_partition *partition)
 void
 tti_server_share(tt_ps_server *server, tti_slot *slot)
 {
-    uint32_t index = index_of(server, slot);
+    uint32_t index = tti_slot_index(server, slot);
     tti_partition *partition = slot->partition;
     if (server->outbox.pool == NULL || server->table->kind != TT_PS_DENSE ||
         index >= TT_POOL_WORDS || value_bytes(partition) < TTI_LEND_MIN_BYTES)
@@ -42,7 +36,7 @@ tti_server_unshare(tt_ps_server *server, tti_slot *slot)
 {
     if (!slot->is_shared)
         return;
-    tt_pool_guard_end(server->outbox.pool, index_of(server, slot));
+    tt_pool_guard_end(server->outbox.pool, tti_slot_index(server, slot));
     tt_pool_give_back(server->outbox.pool, slot->partition->cells.w);
     slot->partition->cells.w = NULL;
     slot->is_shared = 0;
@@ -52,14 +46,14 @@ void
 tti_server_change(tt_ps_server *server, const tti_slot *slot)
 {
     if (slot->is_shared)
-        tt_pool_guard_change(server->outbox.pool, index_of(server, slot));
+        tt_pool_guard_change(server->outbox.pool, tti_slot_index(server, slot));
 }
 
 void
 tti_server_changed(tt_ps_server *server, const tti_slot *slot)
 {
     if (slot->is_shared)
-        tt_pool_guard_changed(server->outbox.pool, index_of(server, slot));
+        tt_pool_guard_changed(server->outbox.pool, tti_slot_index(server, slot));
 }
 
 int
@@ -72,7 +66,7 @@ tti_server_place(const tt_ps_server *server,
     const tti_partition *partition = slot->partition;
     const uint32_t as_stored = TT_FRAME_LENT | TT_FRAME_WHOLE,
                    otherwise = TT_FRAME_BF16 | TT_FRAME_READONLY;
-    uint32_t index = index_of(server, slot);
+    uint32_t index = tti_slot_index(server, slot);
     if (!slot->is_shared || (request->flags & (as_stored | otherwise)) != as_stored)
         return 0;
     *out = (tti_place){

@@ -228,9 +228,7 @@ typedef struct tt_ps_server_counters {
         bytes_fetched; // parameter bytes (with state) installed here, by how they came
     uint64_t rows_installed;
     uint64_t partition_bytes; // memory of the partitions held now
-    uint64_t iterations;    // pushes applied to partition 0 held here, merged ones counted as many
-    uint64_t copies;        // whole partitions sent to backups
-    uint64_t copied_pushes; // sent on to backups
+    uint64_t iterations; // pushes applied to partition 0 held here, merged ones counted as many
 } tt_ps_server_counters;
 
 TT_NODISCARD tt_status tt_ps_server_open(const tt_ps_table *table,
