@@ -235,7 +235,7 @@ keep_originals(tt_ps_client *client,
                const uint8_t *flags)
 {
     tti_route *route = &client->routes[request->partition];
-    size_t flag_bytes = (request->count + 3u) & ~(size_t)3;
+    size_t flag_bytes = tti_padded(request->count);
     size_t value_bytes = (size_t)request->count * client->table->width * sizeof(float);
     size_t state_bytes = frame->payload_bytes - value_bytes - flag_bytes;
     if (route->carry_flags_capacity < flag_bytes + 1) {

@@ -11,7 +11,7 @@
 #include "table_state.h"
 #include <string.h>
 
-enum { PATIENCE = 8, PATIENCE_MAX = 512 }; // ticks
+enum { PATIENCE = 8, PATIENCE_MAX = 128 }; // ticks
 
 static void
 append(tti_held **list, tti_held ***end, tti_held *held)

@@ -5,7 +5,7 @@
 #include "server_core.h"
 #include <string.h>
 
-enum { RESERVED_BYTES_MAX = 4 << 20 };
+enum { RESERVED_BYTES_MAX = 4 << 20, RESTORE_PATIENCE_MAX = 256 }; // ticks
 
 static tt_frame
 move_frame(const tt_ps_server *server, const tti_slot *slot, tt_frame_kind kind)
@@ -614,7 +614,9 @@ tti_server_move_tick(tt_ps_server *server, tti_slot *slot)
                    TT_FRAME_LAST); // if its COMPLETE was lost the new owner says it again
     }
     // A whole partition takes longer to come than a row, and is not to be sent again meanwhile.
-    uint32_t patience = (slot->arrival.restores ? 32u : 2u) << slot->arrival.asked;
+    uint32_t patience = slot->arrival.restores
+                            ? TT_MIN(32u << slot->arrival.asked, (uint32_t)RESTORE_PATIENCE_MAX)
+                            : 2u << slot->arrival.asked;
     if (slot->state != TTI_ARRIVING || ++slot->ticks < patience)
         return;
     slot->ticks = 0;
