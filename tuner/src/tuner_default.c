@@ -154,6 +154,13 @@ after_window(tt_tuner *t, const tt_est_window *w, int was_trial)
     tti_tuner_calm(t, w);
     if ((w->flags & TT_EST_DIVERGING) != 0 && t->current != t->own_id && tti_tuner_is_to_blame(t))
         return leave_diverged(t);
+    if (tti_tuner_does_not_recover(t)) {
+        ban_diverged(t);
+        tti_tuner_event(t, "setting %u: the loss does not come down under it either, leaving it",
+                        t->current);
+        t->ref_id = t->own_id;
+        return TTI_NEXT_LEAVE;
+    }
     if (tti_tuner_stalls(t)) {
         tti_tuner_event(t,
                         "setting %u: the loss no longer falls towards the target, which fewer "

@@ -299,6 +299,8 @@ int tti_tuner_is_to_blame(const tt_tuner *t);
 void tti_tuner_rose(tt_tuner *t);
 // A window has ended.
 void tti_tuner_calm(tt_tuner *t, const tt_est_window *w);
+// The loss rose, and does not come down under the setting in force either.
+int tti_tuner_does_not_recover(const tt_tuner *t);
 // The loss has stopped falling above the target under longer delays than the start setting's: from
 // now on they are shorter.
 int tti_tuner_stalls(tt_tuner *t);

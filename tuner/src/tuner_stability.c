@@ -29,6 +29,9 @@ static const double RECOVERED = 1.02;
 // What was read before a rise still comes in after it: so many delays long the next setting is not
 // to blame.
 static const double BLAMELESS_DELAYS = 8;
+// Where the loss does not come down clearly after so many more of its own, the setting that the job
+// went back to does not bear its delay either: it need not explode, it may swing for ever.
+static const double RECOVERY_DELAYS = 32;
 // The last part of the job by which it is judged whether the loss still falls: it has stopped when
 // no fall is clear, and even one so many s.e. faster would take as long again as the job has
 // lasted.
@@ -118,6 +121,20 @@ tti_tuner_calm(tt_tuner *t, const tt_est_window *w)
         r->lost_iterations += (double)(t->iterations - r->from);
     r->recovering = 0;
     r->calm_loss = w->loss;
+}
+
+int
+tti_tuner_does_not_recover(const tt_tuner *t)
+{
+    const tti_rise *r = &t->rise;
+    const tti_tried *current = &t->tried[t->current];
+    double done = (double)t->iterations;
+    double since = (double)r->left_at + BLAMELESS_DELAYS * fmax(r->delay, current->delay);
+    tt_est_trend trend;
+    return r->recovering && is_longer(t, current) &&
+           done - since >= RECOVERY_DELAYS * current->delay &&
+           tt_estimator_trend(t->estimator, done - LOOK_SHARE * (done - since), &trend) &&
+           -trend.slope < CLEAR_SE * trend.slope_se;
 }
 
 // Judged by the last part of the job, all of it since delays became shorter. False: it falls
