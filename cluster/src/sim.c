@@ -175,17 +175,17 @@ spin_for(tti_fiber *fiber, tt_event *event, double seconds)
     fiber->timed = NULL;
     fiber->spins = 1;
     fiber->spin_over = 0;
-    tti_processors_begin(&fiber->sim->hosts[fiber->host], fiber, seconds, 1, 1);
+    tti_processors_begin(&fiber->sim->hosts[fiber->host], fiber, seconds, 1, TTI_TASK_SPIN);
     tti_fiber_rest(fiber);
     fiber->spins = 0;
 }
 
 static void
-work(tti_fiber *fiber, double seconds, uint32_t threads)
+work(tti_fiber *fiber, double seconds, uint32_t threads, tti_task_kind kind)
 {
     if (!(seconds > 0) || fiber->host == TT_SIM_NOWHERE)
         return;
-    tti_processors_begin(&fiber->sim->hosts[fiber->host], fiber, seconds, threads, 0);
+    tti_processors_begin(&fiber->sim->hosts[fiber->host], fiber, seconds, threads, kind);
     tti_fiber_rest(fiber);
 }
 
@@ -194,7 +194,7 @@ tti_fiber_settle(tti_fiber *fiber)
 {
     double owed = fiber->owed_s;
     fiber->owed_s = 0;
-    work(fiber, owed, 1);
+    work(fiber, owed, 1, TTI_TASK_WORK);
 }
 
 // ---- threads and events ------------------------------------------------------------------------
@@ -315,22 +315,46 @@ tti_sim_crash(tt_sim *sim, uint32_t host)
     sim->counters.crashes++;
 }
 
-// Whether a core of the fiber's host is idle when it and `beside` more threads run.
+// ---- waking ------------------------------------------------------------------------------------
+
+// Whether the core is idle on which the fiber will go on.
 static int
-finds_core_idle(const tti_fiber *fiber, uint32_t beside)
+wakes_on_idle_core(const tti_fiber *fiber)
 {
-    return fiber->host == TT_SIM_NOWHERE ||
-           tti_processors_idle(&fiber->sim->hosts[fiber->host], beside);
+    return tti_processors_would_be_idle(&fiber->sim->hosts[fiber->host], fiber);
+}
+
+// Who sleeps on it on a host that costs something; NULL: nobody.
+static const tti_fiber *
+sleeper_on(tt_sim *sim, const tt_event *event)
+{
+    const tti_fiber *fiber = *bucket_of(sim, event);
+    while (fiber != NULL && (fiber->sleeps_on != event || fiber->host == TT_SIM_NOWHERE))
+        fiber = fiber->next_waiting;
+    return fiber;
 }
 
 static void
 signal_event(void *self, tt_event *event)
 {
     tt_sim *sim = self;
-    tti_fiber *caller = sim->running;
-    if (caller != NULL && event->waiters > 0 && finds_core_idle(caller, 1))
-        caller->owed_s += sim->options.signal_s;
+    const tti_fiber *sleeper = event->waiters > 0 ? sleeper_on(sim, event) : NULL;
+    if (sim->running != NULL && sleeper != NULL && wakes_on_idle_core(sleeper))
+        sim->running->owed_s += sim->options.signal_s;
     tti_event_raise(sim, event);
+}
+
+// It looks at what woke it when it has a core.
+static void
+wake_up(tti_fiber *fiber)
+{
+    const tt_sim_options *options = &fiber->sim->options;
+    if (fiber->host == TT_SIM_NOWHERE)
+        return;
+    if (wakes_on_idle_core(fiber))
+        work(fiber, options->wake_s, 1, TTI_TASK_WAKE);
+    else
+        work(fiber, options->change_s, 1, TTI_TASK_WORK);
 }
 
 static int
@@ -348,10 +372,7 @@ wait_for_event(void *self, tt_event *event, uint32_t seen, uint32_t spin_count, 
     rest_for(fiber, event, &fiber->sleeping, sim->now_ns + timeout_ns);
     fiber->sleeps_on = NULL;
     event->waiters--;
-    if (!finds_core_idle(fiber, 0))
-        fiber->owed_s += sim->options.change_s;
-    else if (sim->options.wake_s > 0 && fiber->host != TT_SIM_NOWHERE)
-        rest_until(fiber, &fiber->spinning, tti_sim_after(sim, sim->options.wake_s));
+    wake_up(fiber);
     return tt_event_read(event) != seen;
 }
 
@@ -519,6 +540,7 @@ tt_sim_settle_on(tt_sim *sim, uint32_t host)
     TT_ASSERT(sim->running != NULL && (host < sim->options.host_count || host == TT_SIM_NOWHERE));
     tti_fiber_settle(sim->running);
     sim->running->host = host;
+    sim->running->core = NULL;
 }
 
 void
@@ -532,7 +554,7 @@ void
 tt_sim_work(tt_sim *sim, double seconds, uint32_t threads)
 {
     tti_fiber_settle(sim->running);
-    work(sim->running, seconds, threads);
+    work(sim->running, seconds, threads, TTI_TASK_WORK);
 }
 
 void

@@ -31,10 +31,13 @@ int tti_agenda_take(tti_agenda *agenda, tti_item *out);
 
 typedef struct tti_fiber tti_fiber;
 
+typedef enum tti_task_kind { TTI_TASK_WORK, TTI_TASK_SPIN, TTI_TASK_WAKE } tti_task_kind;
+
 typedef struct tti_task {
-    double left_s; // of work, or of spinning
+    double left_s; // of work, of spinning, or until it is awake
     tti_fiber *fiber;
-    int spins;
+    tti_task_kind kind;
+    uint64_t queued_ns; // since when it waits for a core
 } tti_task;
 
 typedef struct tti_core {
@@ -45,6 +48,8 @@ typedef struct tti_core {
     uint64_t updated_ns;
     uint64_t version;          // of its entry in the agenda
     const tti_fiber *kept_for; // who has just finished here, while it goes on
+    tti_task *queue;           // a ring of those that wait for it
+    uint32_t first, count, capacity;
 } tti_core;
 
 typedef struct tti_processors {
@@ -52,10 +57,10 @@ typedef struct tti_processors {
     int is_down; // it has crashed
     double cores, speed;
     tti_core *core; // [core_count]; a fraction of a core makes all of them slower
-    uint32_t core_count, running;
-    tti_task *queue; // a ring of those that wait for a core
-    uint32_t first, count, capacity;
-    double busy_s;             // of all cores so far
+    uint32_t core_count, queued;
+    double busy_s;              // of all cores so far
+    double load, window_busy_s; // busy share in the last window; busy_s when this one began
+    uint64_t window_ns;
     double sent_s, received_s; // of its network card
     double slowness;           // of faults; 1
     uint64_t paused_until_ns;  // 0: it goes on
@@ -65,13 +70,13 @@ TT_NODISCARD tt_status tti_processors_open(tti_processors *p,
                                            struct tt_sim *sim,
                                            const tt_sim_host *host);
 void tti_processors_close(tti_processors *p);
-// The fiber works, or spins, on so many cores at once, so long on each.
+// The fiber works, spins or wakes on so many cores at once, so long on each.
 void tti_processors_begin(
-    tti_processors *p, tti_fiber *fiber, double seconds, uint32_t threads, int spins);
+    tti_processors *p, tti_fiber *fiber, double seconds, uint32_t threads, tti_task_kind kind);
 // What it spins for is there: it goes on as soon as it has a core.
 void tti_processors_spin_over(tti_processors *p, tti_fiber *fiber);
-// Whether a core is idle when `beside` more threads run.
-int tti_processors_idle(const tti_processors *p, uint32_t beside);
+// Whether a fiber that sleeps would find the core idle on which it goes on.
+int tti_processors_would_be_idle(tti_processors *p, const tti_fiber *fiber);
 double tti_processors_busy_s(const tti_processors *p);
 // A fault begins or ends.
 void tti_processors_slow(tti_processors *p, double slowness);
@@ -118,6 +123,7 @@ struct tti_fiber {
     uint64_t waits;             // begun; an entry of the agenda is for one of them
     const tt_event *waiting_on; // NULL: for time or work alone
     tt_event *sleeps_on;        // that counts it among its waiters
+    tti_core *core;             // of its host, where it was last; NULL: nowhere yet
     uint32_t works;             // tasks on its host's processors that it waits for
     int spins, spin_over;       // one of them is a spinning wait; it need not go on
     tti_fiber *next_waiting;    // in its bucket

@@ -1,12 +1,14 @@
 // What only a whole job tells: the price of sleeping and waking among threads that do something,
-// and how far the model is off. A small job with keyed pulls, on threads and on one simulated host
-// with the cores of this machine.
+// how much more code costs where others use the caches, and how far the model is off. A small job
+// with keyed pulls, on threads and on one simulated host with the cores of this machine.
 #include "calibrate.h"
 #include <math.h>
 #include <stdlib.h>
 
 static const double REAL_S = 0.5, SIMULATED_S = 0.15;
-enum { CHECKED = 12, TRIALS = 3, CHECK_SEED = 5 };
+// Code in a job does not take so many times as long as alone, or as little: that is a mistake.
+static const double MOST = 3;
+enum { CHECKED = 12, TRIALS = 3, CHECK_SEED = 5, MANY_IN_FLIGHT = 16, MERGED = 4 };
 
 static tt_status
 open_job(int simulated, tt_job **out, tt_error *err)
@@ -39,18 +41,46 @@ begin_with(tt_job *job, const char *id, double value)
     knob->start = fmin(fmax(value, knob->min), knob->max);
 }
 
-// Processor seconds of an iteration, and how often a node sleeps in it.
+// Of an iteration: processor seconds, and how often a node sleeps.
+typedef struct spent {
+    double processor_s, sleeps;
+} spent;
+
 static tt_status
-measure_iteration(tt_job *job, double *processor_s, double *sleeps, tt_error *err)
+measure_iteration(tt_job *job, spent *out, tt_error *err)
 {
     static tt_job_result result;
     const tt_job_run_options options = {0};
     uint64_t begin = tt_clock_cpu_ns();
     TT_TRY(tti_job_train(job, &options, 0, &result, err));
     double iterations = fmax((double)result.iterations, 1);
-    *processor_s = 1e-9 * (double)(tt_clock_cpu_ns() - begin) / iterations;
-    *sleeps = (double)result.sleeps / iterations;
+    double seconds = 1e-9 * (double)(tt_clock_cpu_ns() - begin);
+    if (job->spec.engine == TTI_ENGINE_SIMULATED) // of the simulated processors, not of ours
+        seconds = job->load.cores * job->spec.simulation.cores * result.train_seconds;
+    *out = (spent){seconds / iterations, (double)result.sleeps / iterations};
     return TT_OK;
+}
+
+// The least of TRIALS runs of settings that differ in how many requests are in flight, nothing
+// else; on threads.
+static tt_status
+measure_in_turns(const double *in_flight, uint32_t merged, spent least[2], tt_error *err)
+{
+    tt_job *job;
+    TT_TRY(open_job(0, &job, err));
+    begin_with(job, "spin", 0);
+    begin_with(job, "push_aggregation", merged);
+    least[0].processor_s = least[1].processor_s = INFINITY;
+    tt_status status = TT_OK;
+    for (int trial = 0; trial < 2 * TRIALS && status == TT_OK; trial++) {
+        spent one;
+        begin_with(job, "in_flight", in_flight[trial % 2]);
+        status = measure_iteration(job, &one, err);
+        if (status == TT_OK && one.processor_s < least[trial % 2].processor_s)
+            least[trial % 2] = one;
+    }
+    tt_job_close(job);
+    return status;
 }
 
 // Many requests in flight spare sleeps and change nothing else. The time of processors, which other
@@ -58,25 +88,56 @@ measure_iteration(tt_job *job, double *processor_s, double *sleeps, tt_error *er
 tt_status
 tti_calibrate_sleep(tti_simulation_spec *out, tt_error *err)
 {
-    tt_job *job;
-    double processor_s[2] = {INFINITY, INFINITY}, sleeps[2] = {0, 0};
-    TT_TRY(open_job(0, &job, err));
-    begin_with(job, "spin", 0);
-    tt_status status = TT_OK;
-    for (int trial = 0; trial < 2 * TRIALS && status == TT_OK; trial++) {
-        double seconds, often;
-        begin_with(job, "in_flight", trial % 2 == 0 ? 1 : 16);
-        status = measure_iteration(job, &seconds, &often, err);
-        if (status == TT_OK && seconds < processor_s[trial % 2]) {
-            processor_s[trial % 2] = seconds;
-            sleeps[trial % 2] = often;
-        }
+    static const double in_flight[] = {1, MANY_IN_FLIGHT};
+    spent real[2];
+    TT_TRY(measure_in_turns(in_flight, 1, real, err));
+    if (real[0].sleeps > 1.5 * real[1].sleeps)
+        out->change = fmax(out->change, (real[0].processor_s - real[1].processor_s) /
+                                            (real[0].sleeps - real[1].sleeps));
+    return TT_OK;
+}
+
+// All that code costs: not waiting, and not the share that more threads leave.
+static void
+multiply_costs(tti_simulation_spec *s, double factor)
+{
+    double *const costs[] = {&s->example, &s->dense, &s->prepare, &s->apply, &s->whole, &s->key,
+                             &s->value,   &s->bf16,  &s->message, &s->chunk, &s->byte,  &s->helper};
+    for (size_t i = 0; i < TT_COUNT_OF(costs); i++)
+        *costs[i] *= factor;
+    for (int kernel = 0; kernel < 3; kernel++) {
+        s->nonzero[kernel] *= factor;
+        s->cell[kernel] *= factor;
     }
+}
+
+static tt_status
+simulate_iteration(const tti_simulation_spec *spec, uint32_t merged, spent *out, tt_error *err)
+{
+    tt_job *job;
+    TT_TRY(open_job(1, &job, err));
+    job->spec.simulation = *spec;
+    begin_with(job, "spin", 0);
+    begin_with(job, "push_aggregation", merged);
+    begin_with(job, "in_flight", MANY_IN_FLIGHT);
+    tt_status status = measure_iteration(job, out, err);
     tt_job_close(job);
-    if (status == TT_OK && sleeps[0] > 1.5 * sleeps[1])
-        out->change =
-            fmax(out->change, (processor_s[0] - processor_s[1]) / (sleeps[0] - sleeps[1]));
     return status;
+}
+
+// A setting that sleeps seldom, as it is and as the constants have it.
+tt_status
+tti_calibrate_caches(tti_simulation_spec *out, tt_error *err)
+{
+    static const double in_flight[] = {MANY_IN_FLIGHT, MANY_IN_FLIGHT};
+    spent real[2], simulated;
+    TT_TRY(measure_in_turns(in_flight, MERGED, real, err));
+    TT_TRY(simulate_iteration(out, MERGED, &simulated, err));
+    double code_s = simulated.processor_s - simulated.sleeps * out->change;
+    double real_s = fmin(real[0].processor_s, real[1].processor_s) - real[0].sleeps * out->change;
+    if (code_s > 0 && real_s > 0)
+        multiply_costs(out, fmax(fmin(real_s / code_s, MOST), 1 / MOST));
+    return TT_OK;
 }
 
 // ---- how far it is off -------------------------------------------------------------------------

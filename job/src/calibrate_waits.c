@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { ROUNDS = 2001, WARM_UP = 100 };
+enum { ROUNDS = 2001, WARM_UP = 100, ASLEEP_NS = 10000 };
 
 static void
 pause_once(void *self)
@@ -42,10 +42,14 @@ ask(void *self)
     (void)tt_thread_pin(p->asker_on);
     for (uint32_t i = 0; i < ROUNDS; i++) {
         uint32_t seen = tt_event_read(&p->back);
-        // Until it sleeps; this waits on nothing else.
+        // Until it announces in tt_event_wait that it sleeps, and then as long as nodes do: its
+        // processor is to be idle, and not on its way there.
         while (tt_load_acquire(&p->there.waiters) == 0)
-            tt_cpu_pause(); // announced in tt_event_wait
+            tt_cpu_pause();
         uint64_t begin = tt_clock_now(&clock);
+        while (tt_clock_now(&clock) - begin < ASLEEP_NS)
+            tt_cpu_pause();
+        begin = tt_clock_now(&clock);
         tt_event_signal(&p->there);
         uint64_t sent = tt_clock_now(&clock);
         while (!tt_event_wait(&p->back, seen, 0, 1000000000u))

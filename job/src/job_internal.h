@@ -26,6 +26,7 @@ typedef struct tti_simulation_spec {
     double cores, speed, stragglers, straggler_speed, jitter;
     int64_t rate; // bytes a second
     double latency, local_latency, network_jitter, oversubscription;
+    // Constants of what code costs; calibrate.c counts on their lying one behind the other.
     double example, nonzero[3], cell[3]; // by kernel
     double dense, prepare, apply, whole, key, value, bf16;
     double message, chunk, byte, helper, serial;
