@@ -6,8 +6,8 @@ tt_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # What a build and the tests need, and the data of configs/quickstart.yaml. (libc6-dev: gcc only recommends it.)
 tt_build_packages=(
     gcc libc6-dev make cmake pkg-config
-    libyaml-dev libsqlite3-dev zlib1g-dev liblzma-dev libzstd-dev libxxhash-dev libgsl-dev libjansson-dev
-    liblapacke-dev libopenblas-dev libsodium-dev libcmocka-dev
+    libyaml-dev libsqlite3-dev zlib1g-dev liblzma-dev libzstd-dev liblz4-dev libxxhash-dev libgsl-dev
+    libjansson-dev liblapacke-dev libopenblas-dev libsodium-dev libcmocka-dev
     dataset-fashion-mnist
 )
 

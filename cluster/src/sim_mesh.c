@@ -20,7 +20,8 @@ typedef struct message {
     struct sim_mesh *mesh;
     uint32_t from, to;
     uint32_t chunks;
-    size_t bytes; // of the frame with its payload
+    size_t bytes;      // of the frame with its payload
+    size_t wire_bytes; // of these, on the wire
     _Alignas(16) uint8_t frame[];
 } message;
 
@@ -32,6 +33,7 @@ typedef struct sim_end {
     struct sim_mesh *mesh;
     uint32_t index, host;
     uint32_t chunk_bytes, spin, bell_seen;
+    int packs;
     tt_event bell;
     message_queue unsent, arrived;
     message *handled; // by the node, now
@@ -49,6 +51,7 @@ typedef struct sim_mesh {
     tt_sim_network network;
     uint32_t node_count;
     sim_end *ends;
+    tt_packer packer;
     sim_card *cards; // of hosts
     uint64_t switch_free_ns;
     uint64_t *last_arrival_ns; // [from * node_count + to]: a pair's order is kept
@@ -145,7 +148,7 @@ arrival_between_hosts(sim_mesh *mesh, const message *m, uint32_t from_host, uint
 {
     const tt_sim_network *network = &mesh->network;
     sim_card *from = &mesh->cards[from_host], *to = &mesh->cards[to_host];
-    double bytes = (double)(m->bytes + (size_t)m->chunks * HEADER_BYTES);
+    double bytes = (double)(m->wire_bytes + (size_t)m->chunks * HEADER_BYTES);
     double first = fmin(bytes, mesh->ends[m->from].chunk_bytes);
     uint64_t whole_ns = ns_of(bytes / network->bytes_per_s);
     uint64_t first_ns = ns_of(first / network->bytes_per_s);
@@ -238,6 +241,23 @@ cost_s(const sim_mesh *mesh, uint32_t node, const message *m, int sending)
                : 0;
 }
 
+// Packing is done to know how short it makes the message, which travels as it is. It costs its time
+// whether it is worth it or not.
+static void
+pack(sim_mesh *mesh, message *m)
+{
+    tt_frame *frame = (tt_frame *)(void *)m->frame;
+    const tt_span payload = {m->frame + sizeof *frame, frame->payload_bytes};
+    tt_span packed;
+    int shorter = tt_packer_pack(&mesh->packer, &payload, 1, &packed);
+    frame->flags |= TT_FRAME_PACKED;
+    tt_sim_owe(mesh->sim, cost_s(mesh, m->from, m, 1));
+    if (shorter)
+        m->wire_bytes = sizeof *frame + packed.size;
+    else
+        frame->flags = (uint16_t)(frame->flags & ~TT_FRAME_PACKED);
+}
+
 static void
 send_frame(void *self, uint32_t to, tt_frame *frame, const tt_span *spans, uint32_t span_count)
 {
@@ -246,8 +266,8 @@ send_frame(void *self, uint32_t to, tt_frame *frame, const tt_span *spans, uint3
     const size_t total = tt_frame_complete(frame, from->index, spans, span_count);
     message *m = tt_mem_alloc(sizeof *m + total);
     TT_ASSERT(m != NULL); // bounded by the requests in flight
-    *m = (message){.mesh = mesh, .from = from->index, .to = to, .bytes = total};
-    m->chunks = (uint32_t)((total + from->chunk_bytes - 1) / from->chunk_bytes);
+    *m =
+        (message){.mesh = mesh, .from = from->index, .to = to, .bytes = total, .wire_bytes = total};
     memcpy(m->frame, frame, sizeof *frame);
     uint8_t *at = m->frame + sizeof *frame;
     for (uint32_t i = 0; i < span_count; i++) {
@@ -255,10 +275,14 @@ send_frame(void *self, uint32_t to, tt_frame *frame, const tt_span *spans, uint3
             memcpy(at, spans[i].bytes, spans[i].size);
         at += spans[i].size;
     }
+    m->chunks = (uint32_t)((total + from->chunk_bytes - 1) / from->chunk_bytes);
+    if (from->packs && from->host != mesh->ends[to].host)
+        pack(mesh, m);
+    else
+        tt_sim_owe(mesh->sim, cost_s(mesh, from->index, m, 1));
     from->counters.frames++;
-    from->counters.bytes += total;
+    from->counters.bytes += m->wire_bytes;
     from->counters.chunks += m->chunks;
-    tt_sim_owe(mesh->sim, cost_s(mesh, from->index, m, 1));
     put(&from->unsent, m);
 }
 
@@ -281,6 +305,12 @@ set_spin(tt_mesh *self, uint32_t node, uint32_t spin)
 {
     sim_mesh *mesh = (sim_mesh *)self;
     mesh->ends[node].spin = spin;
+}
+
+static void
+set_packing(tt_mesh *self, uint32_t node, uint32_t is_on)
+{
+    ((sim_mesh *)self)->ends[node].packs = is_on != 0;
 }
 
 static void
@@ -314,9 +344,10 @@ receive(tt_mesh *self, uint32_t node, uint32_t limit, tt_mesh_handler *handle, v
         message *m = take(&end->arrived);
         if (m == NULL)
             break;
-        const tt_frame *frame = (const tt_frame *)(const void *)m->frame;
+        tt_frame *frame = (tt_frame *)(void *)m->frame;
         trace(mesh, m, "=>", "");
         tt_sim_owe(mesh->sim, cost_s(mesh, node, m, 0));
+        frame->flags = (uint16_t)(frame->flags & ~TT_FRAME_PACKED);
         end->handled = m;
         handle(handler, frame, m->frame + sizeof *frame);
         end->handled = NULL;
@@ -412,6 +443,7 @@ close_mesh(tt_mesh *self)
         drop_all(&mesh->ends[i].unsent);
         drop_all(&mesh->ends[i].arrived);
     }
+    tt_packer_free(&mesh->packer);
     tt_mem_free(mesh->ends);
     tt_mem_free(mesh->cards);
     tt_mem_free(mesh->last_arrival_ns);
@@ -427,6 +459,7 @@ tt_sim_mesh_open(tt_sim *sim,
                  tt_error *err)
 {
     static const tt_mesh_verbs verbs = {.set_chunk = set_chunk,
+                                        .set_packing = set_packing,
                                         .set_spin = set_spin,
                                         .outbox = outbox,
                                         .flush = flush,

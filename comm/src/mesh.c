@@ -87,6 +87,15 @@ set_chunk(tt_mesh *self, uint32_t node, uint32_t chunk_bytes)
         link_at(mesh, node, to)->ring.wrap_limit = limit;
 }
 
+// Memory is faster than any packing.
+static void
+set_packing(tt_mesh *self, uint32_t node, uint32_t is_on)
+{
+    TT_UNUSED(self);
+    TT_UNUSED(node);
+    TT_UNUSED(is_on);
+}
+
 static void
 set_spin(tt_mesh *self, uint32_t node, uint32_t spin)
 {
@@ -362,6 +371,7 @@ static tt_status
 open_mesh(tti_memory memory, tt_mesh **out, tt_error *err)
 {
     static const tt_mesh_verbs verbs = {.set_chunk = set_chunk,
+                                        .set_packing = set_packing,
                                         .set_spin = set_spin,
                                         .outbox = outbox,
                                         .flush = flush,

@@ -59,6 +59,8 @@ typedef struct tti_net {
     tt_net_address *address; // [node_count]
     uint8_t *is_here;        // [node_count]
     tt_outbox ring_outbox;
+    int packs; // messages of this end
+    tt_packer packer, unpacker;
     tti_net_out *out; // [node_count]
     tti_net_in **in;  // [node_count] NULL: not connected
     tti_net_in *pending[TTI_NET_PENDING_MAX];

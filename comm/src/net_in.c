@@ -209,6 +209,20 @@ read_once(tti_net_in *in)
     return is_plain || read_records(in) == TT_OK ? 1 : -2;
 }
 
+// errors TT_CORRUPT; TT_NOMEM
+static tt_status
+hand_on_packed(tti_net *net, const tt_frame *packed, tt_mesh_handler *handle, void *self)
+{
+    tt_span payload;
+    tt_frame frame = *packed;
+    TT_TRY(tt_packer_unpack(&net->unpacker, (const uint8_t *)packed + sizeof *packed,
+                            packed->payload_bytes, &payload));
+    frame.flags = (uint16_t)(frame.flags & ~TT_FRAME_PACKED);
+    frame.payload_bytes = (uint32_t)payload.size;
+    handle(self, &frame, payload.bytes);
+    return TT_OK;
+}
+
 // Hands on messages that are whole; -1: nonsense.
 static int
 hand_on(tti_net *net, tti_net_in *in, uint32_t limit, tt_mesh_handler *handle, void *self)
@@ -227,7 +241,10 @@ hand_on(tti_net *net, tti_net_in *in, uint32_t limit, tt_mesh_handler *handle, v
             return -1;
         tti_net_count(&net->net_counters.received_frames, 1);
         tti_net_count(&net->net_counters.received_bytes, whole);
-        handle(self, frame, message + sizeof *frame);
+        if ((frame->flags & TT_FRAME_PACKED) == 0)
+            handle(self, frame, message + sizeof *frame);
+        else if (hand_on_packed(net, frame, handle, self) != TT_OK)
+            return -1;
         text->begin += whole;
         handled++;
     }

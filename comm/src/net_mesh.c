@@ -54,7 +54,16 @@ send_frame(void *self, uint32_t to, tt_frame *frame, const tt_span *spans, uint3
         net->ring_outbox.send(net->ring_outbox.self, to, frame, spans, span_count);
         return;
     }
-    tt_span all[SPANS_MAX] = {{frame, sizeof *frame}};
+    tt_span packed, all[SPANS_MAX];
+    tt_frame packed_frame;
+    if (net->packs && tt_packer_pack(&net->packer, spans, span_count, &packed)) {
+        packed_frame = *frame;
+        packed_frame.flags |= TT_FRAME_PACKED;
+        frame = &packed_frame;
+        spans = &packed;
+        span_count = 1;
+    }
+    all[0] = (tt_span){frame, sizeof *frame};
     for (uint32_t i = 0; i < span_count; i++)
         all[i + 1] = spans[i];
     const size_t total = tt_frame_complete(frame, net->options.node, spans, span_count);
@@ -204,6 +213,14 @@ set_spin(tt_mesh *self, uint32_t node, uint32_t spin)
 }
 
 static void
+set_packing(tt_mesh *self, uint32_t node, uint32_t is_on)
+{
+    tti_net *net = (tti_net *)self;
+    TT_ASSERT(node == net->options.node);
+    net->packs = is_on != 0;
+}
+
+static void
 read_counters(const tt_mesh *self, uint32_t node, tt_mesh_counters *out)
 {
     const tti_net *net = (const tti_net *)self;
@@ -282,6 +299,8 @@ close_mesh(tt_mesh *self)
     close_fd(net->asleep);
     close_fd(net->stop);
     close_fd(net->options.listener);
+    tt_packer_free(&net->packer);
+    tt_packer_free(&net->unpacker);
     tt_mem_free(net->out);
     tt_mem_free(net->in);
     tt_mem_free(net->address);
@@ -332,6 +351,7 @@ tt_status
 tt_net_mesh_open(const tt_net_options *options, tt_mesh **out, tt_error *err)
 {
     static const tt_mesh_verbs verbs = {.set_chunk = set_chunk,
+                                        .set_packing = set_packing,
                                         .set_spin = set_spin,
                                         .outbox = outbox,
                                         .flush = flush,

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-enum { ENDS = 3, MESSAGES = 300, LARGEST = 3000000, WAIT_NS = 1000000 };
+enum { ENDS = 3, PACKS = 1, MESSAGES = 300, LARGEST = 3000000, WAIT_NS = 1000000 };
 #define JOB     UINT64_C(77)
 #define LIMIT_S 20.0
 
@@ -73,6 +73,7 @@ open_end(end *e, world *w, uint32_t index)
                                     .is_open = w->is_open,
                                     .timeout_ns = UINT64_C(3000000000)};
     assert_int_equal(tt_net_mesh_open(&options, &e->mesh, &err), TT_OK);
+    tt_mesh_set_packing(e->mesh, index, index == PACKS);
 }
 
 static uint32_t
@@ -177,6 +178,12 @@ check_all_with_all(int is_open)
         assert_int_equal(counters.accepted, ENDS - 1);
         assert_int_equal(counters.refused + counters.damaged + counters.dropped, 0);
     }
+    // All send the same, and it repeats itself every 256 bytes.
+    tt_mesh_counters packs, other;
+    tt_mesh_counters_read(e[PACKS].mesh, PACKS, &packs);
+    tt_mesh_counters_read(e[0].mesh, 0, &other);
+    assert_int_equal(packs.frames, other.frames);
+    assert_true(packs.bytes < other.bytes / 2);
     for (uint32_t n = 0; n < ENDS; n++)
         tt_mesh_close(e[n].mesh);
     close_world(&w);

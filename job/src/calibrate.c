@@ -156,6 +156,8 @@ tt_job_calibrate(FILE *out, int check, tt_error *err)
     put(out, "message", s.message, "sending or receiving a message");
     put(out, "chunk", s.chunk, "each chunk of it");
     put(out, "byte", s.byte, "each byte of it");
+    put(out, "pack", s.pack, "each byte that is packed for another host");
+    put(out, "unpack", s.unpack, "each byte of what was packed, unpacked");
     put(out, "helper", s.helper, "one more compute thread in a gradient");
     (void)fprintf(out,
                   "    serial: %.0f%%        # of a gradient that more threads leave as it is\n",

@@ -101,8 +101,9 @@ tti_calibrate_sleep(tti_simulation_spec *out, tt_error *err)
 static void
 multiply_costs(tti_simulation_spec *s, double factor)
 {
-    double *const costs[] = {&s->example, &s->dense, &s->prepare, &s->apply, &s->whole, &s->key,
-                             &s->value,   &s->bf16,  &s->message, &s->chunk, &s->byte,  &s->helper};
+    double *const costs[] = {&s->example, &s->dense,  &s->prepare, &s->apply,   &s->whole,
+                             &s->key,     &s->value,  &s->bf16,    &s->message, &s->chunk,
+                             &s->byte,    &s->helper, &s->pack,    &s->unpack};
     for (size_t i = 0; i < TT_COUNT_OF(costs); i++)
         *costs[i] *= factor;
     for (int kernel = 0; kernel < 3; kernel++) {

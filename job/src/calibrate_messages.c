@@ -212,10 +212,58 @@ measure_bf16(tti_simulation_spec *out, tt_error *err)
     return there ? TT_OK : tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory to measure bf16");
 }
 
+typedef struct pack_bench {
+    uint8_t *values;
+    tt_packer packer, unpacker;
+    tt_span packed;
+} pack_bench;
+
+static void
+pack(void *self)
+{
+    pack_bench *b = self;
+    (void)tt_packer_pack(&b->packer, &(tt_span){b->values, LOTS * sizeof(float)}, 1, &b->packed);
+}
+
+static void
+unpack(void *self)
+{
+    pack_bench *b = self;
+    tt_span whole;
+    tt_status status = tt_packer_unpack(&b->unpacker, b->packed.bytes, b->packed.size, &whole);
+    TT_ASSERT(status == TT_OK);
+}
+
+// Gradients of which every other run of eight is zero.
+static tt_status
+measure_packing(tti_simulation_spec *out, tt_error *err)
+{
+    pack_bench b = {.values = tt_mem_zalloc_vector(LOTS, sizeof(float))};
+    tt_rng rng;
+    tt_rng_init(&rng, 1, TT_RNG_SIMULATION, 6);
+    for (uint32_t i = 0; b.values != NULL && i < LOTS; i++) {
+        float value = (i / 8) % 2 == 0 ? (float)tt_rng_normal(&rng) : 0;
+        memcpy(b.values + i * sizeof value, &value, sizeof value);
+    }
+    int there = b.values != NULL;
+    if (there)
+        pack(&b);
+    there = there && b.packed.size > 0;
+    if (there) {
+        out->pack = tti_calibrate_call_s(pack, &b) / (LOTS * sizeof(float));
+        out->unpack = tti_calibrate_call_s(unpack, &b) / (LOTS * sizeof(float));
+    }
+    tt_packer_free(&b.packer);
+    tt_packer_free(&b.unpacker);
+    tt_mem_free(b.values);
+    return there ? TT_OK : tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory to measure packing");
+}
+
 tt_status
 tti_calibrate_messages(tti_simulation_spec *out, tt_error *err)
 {
     TT_TRY(measure_server(out, err));
     TT_TRY(measure_mesh(out, err));
-    return measure_bf16(out, err);
+    TT_TRY(measure_bf16(out, err));
+    return measure_packing(out, err);
 }

@@ -29,7 +29,7 @@ typedef struct tti_simulation_spec {
     // Constants of what code costs; calibrate.c counts on their lying one behind the other.
     double example, nonzero[3], cell[3]; // by kernel
     double dense, prepare, apply, whole, key, value, bf16;
-    double message, chunk, byte, helper, serial;
+    double message, chunk, byte, pack, unpack, helper, serial;
     double pause, wake, signal, change;
     const tt_config_node *faults;
     const char *trace, *samples;

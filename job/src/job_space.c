@@ -21,12 +21,14 @@ drop_what_is_not_here(tt_job *job)
              spec->consistency == TT_PS_ASP ? "asp bounds no staleness" : "bsp has none");
     if (spec->consistency == TT_PS_BSP)
         drop(job, "push_aggregation", "bsp: a round is one push of each slice");
+    if (spec->engine == TTI_ENGINE_THREADS || spec->engine == TTI_ENGINE_LOCAL)
+        drop(job, "compression", "one host: nothing goes from host to host");
     if (spec->engine == TTI_ENGINE_SIMULATED)
         drop(job, "pinning", "simulated hosts have no processors to pin to");
     if (spec->driver != TTI_DRIVER_IN_PLACE)
         return;
     static const char *const message_knobs[] = {"bf16_transfer", "chunk_bytes", "in_flight",
-                                                "prefetch"};
+                                                "prefetch", "compression"};
     drop(job, "servers", "in_place has no servers");
     for (size_t i = 0; i < TT_COUNT_OF(message_knobs); i++)
         drop(job, message_knobs[i], "in_place has no messages");

@@ -55,6 +55,8 @@ runtime_set(void *impl, const char *name, double value)
         now->bf16 = value != 0;
     else if (strcmp(name, "chunk_bytes") == 0 && node->board->mesh != NULL)
         tt_mesh_set_chunk(node->board->mesh, node->index, whole);
+    else if (strcmp(name, "compression") == 0 && node->board->mesh != NULL)
+        tt_mesh_set_packing(node->board->mesh, node->index, value != 0);
     else if (strcmp(name, "spin") == 0)
         now->spin = whole;
     else if (strcmp(name, "in_flight") == 0)
@@ -91,6 +93,7 @@ runtime_get(void *impl, const char *name, double *out)
         {"compute_threads", now->compute_threads},
         {"bf16_transfer", now->bf16},
         {"chunk_bytes", 0},
+        {"compression", 0},
         {"spin", now->spin},
         {"in_flight", now->in_flight},
         {"prefetch", now->prefetch},

@@ -1,8 +1,8 @@
 // The cost model of a simulated job (docs/simulation.md): hosts from the job file, gradients by
 // example and stored value, messages by what is in them. Knobs act through what they do: kernel and
-// compute_threads on gradients; chunk_bytes, bf16_transfer and in_flight on messages; spin on
-// waits; prefetch, push_aggregation, staleness and servers by themselves, for the code that obeys
-// them is the real one.
+// compute_threads on gradients; chunk_bytes, compression, bf16_transfer and in_flight on messages;
+// spin on waits; prefetch, push_aggregation, staleness and servers by themselves, for the code that
+// obeys them is the real one.
 #include "simulated.h"
 #include "runtime.h"
 #include <errno.h>
@@ -188,7 +188,8 @@ message_s(void *self, uint32_t node, const tt_frame *frame, uint32_t chunks, int
     const tti_simulation_spec *s = &rt->job->spec.simulation;
     TT_UNUSED(node);
     double bytes = (double)(sizeof *frame + frame->payload_bytes);
-    return s->message + s->chunk * chunks + s->byte * bytes +
+    double packing = (frame->flags & TT_FRAME_PACKED) == 0 ? 0 : sending ? s->pack : s->unpack;
+    return s->message + s->chunk * chunks + (s->byte + packing) * bytes +
            content_s(s, &rt->job->table, frame, sending);
 }
 

@@ -5,7 +5,7 @@
 static const tt_knob *const list[] = {
     &tti_knob_servers,       &tti_knob_compute_threads,  &tti_knob_kernel,    &tti_knob_pinning,
     &tti_knob_bf16_transfer, &tti_knob_chunk_bytes,      &tti_knob_spin,      &tti_knob_in_flight,
-    &tti_knob_prefetch,      &tti_knob_push_aggregation, &tti_knob_staleness,
+    &tti_knob_prefetch,      &tti_knob_push_aggregation, &tti_knob_staleness, &tti_knob_compression,
 };
 
 const tt_knob_plugin *

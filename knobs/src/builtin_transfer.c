@@ -50,3 +50,14 @@ TTI_BUILTIN(prefetch,
             .min = 0,
             .max = 8,
             .default_value = 1)
+
+static const char *const compression_names[] = {"none", "lz4", NULL};
+
+TTI_BUILTIN(compression,
+            tti_builtin_prepare,
+            .help = "packing of what goes from host to host",
+            .unit = "",
+            .kind = TT_KNOB_ENUM,
+            .max = 1,
+            .values = compression_names,
+            .default_value = 0)

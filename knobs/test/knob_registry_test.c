@@ -12,7 +12,7 @@
 
 static const char *const builtin_ids[] = {
     "servers", "compute_threads", "kernel",   "pinning",          "bf16_transfer", "chunk_bytes",
-    "spin",    "in_flight",       "prefetch", "push_aggregation", "staleness"};
+    "spin",    "in_flight",       "prefetch", "push_aggregation", "staleness",     "compression"};
 
 static tt_knob_registry *
 open_registry(void)
@@ -59,7 +59,7 @@ a_plugin_brings_its_knobs(void **state)
     assert_true(rate->min == 1e-4 && rate->max == 10 && rate->default_value == 0.037);
     assert_string_equal(tt_knob_registry_find(registry, "test_moody")->unit, ""); // NULL there
     assert_string_equal(tt_knob_registry_origin(registry, TT_COUNT_OF(builtin_ids)), path);
-    assert_non_null(strstr(tt_knob_registry_build(registry, 11), "header 1.0"));
+    assert_non_null(strstr(tt_knob_registry_build(registry, 12), "header 1.0"));
     // the same plugin again: its ids are taken, and by whom
     assert_int_equal(tt_knob_registry_load(registry, path, &err), TT_EXISTS);
     assert_non_null(strstr(err.what, "'test_rate' exists already"));

@@ -11,10 +11,10 @@
 #include <cmocka.h>
 #include <string.h>
 
-static const char *const names[] = {"servers",         "compute_threads", "kernel",    "pinning",
-                                    "bf16_transfer",   "chunk_bytes",     "spin",      "in_flight",
-                                    "prefetch",        "staleness",       "test_rate", "test_pair",
-                                    "push_aggregation"};
+static const char *const names[] = {"servers",          "compute_threads", "kernel",    "pinning",
+                                    "bf16_transfer",    "chunk_bytes",     "spin",      "in_flight",
+                                    "prefetch",         "staleness",       "test_rate", "test_pair",
+                                    "push_aggregation", "compression"};
 
 struct fixture {
     tt_knob_registry *registry;
@@ -82,7 +82,7 @@ the_first_commit_sets_everything(void **state)
 {
     struct fixture *fixture = *state;
     begin(fixture);
-    assert_int_equal(fixture->node.set_count, 13); // 11 built in, test_rate, test_pair once
+    assert_int_equal(fixture->node.set_count, 14); // 12 built in, test_rate, test_pair once
     assert_true(number_of(fixture, "chunk_bytes") == 65536);
     assert_true(number_of(fixture, "spin") == 100);
     assert_true(number_of(fixture, "test_rate") == 0.037);
@@ -267,7 +267,7 @@ short_memory_opens_nothing(void **state)
         assert_int_equal(status, TT_NOMEM);
         assert_null(set);
     }
-    assert_int_equal(failures, 12); // the set and eleven built-in instances
+    assert_int_equal(failures, 13); // the set and twelve built-in instances
     tt_knob_set_close(NULL);
 }
 

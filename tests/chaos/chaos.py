@@ -50,6 +50,7 @@ class Local:
 
     keys = {"cluster.engine": "local"}
     faults = ("kill", "kill", "stop")
+    compressions = ()  # "setting.compression" there is, to draw from
 
     def close(self):
         pass
@@ -59,12 +60,14 @@ class TwoHosts(Local):
     keys = {"cluster.engine": "ssh", "cluster.hosts": "[127.0.0.1, localhost]", "cluster.encryption": "on",
             "cluster.remote_shell": os.path.join(HERE, "..", "hosts", "this_host.sh")}
     faults = ("kill", "kill", "stop", "host")
+    compressions = ("none", "lz4")
 
 
 class EmulatedHosts(Local):
     """Of network namespaces with a cable each; see the scripts' own description."""
 
     faults = ("kill", "kill", "stop", "host", "cut", "power")
+    compressions = ("none", "lz4")
     count = 3
 
     def __init__(self):
@@ -186,7 +189,8 @@ class Round:
         keys = {"seed": self.seed, "consistency": self.consistency, "optimizer.kind": self.optimizer,
                 "optimizer.learning_rate": RATE[self.optimizer], "optimizer.batch_size": BATCH[self.consistency],
                 "cluster.nodes": self.nodes, "stop.max_epochs": epochs, "model.table": self.rng.choice(["sparse", "dense"]),
-                "cluster.failure_timeout": f"{FAILURE_TIMEOUT_S}s", "cluster.replicas": self.replicas, **self.place.keys}
+                "cluster.failure_timeout": f"{FAILURE_TIMEOUT_S}s", "cluster.replicas": self.replicas, **self.place.keys,
+                **({"setting.compression": self.place.compressions[self.seed % 2]} if self.place.compressions else {})}
         moves = self.rng.choice(["script", "tuner", "none"]) if self.consistency != "bsp" else self.rng.choice(["script", "none"])
         if moves != "tuner":
             keys["tuner.enabled"] = "off"

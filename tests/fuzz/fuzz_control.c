@@ -136,6 +136,7 @@ open_mesh(mesh_of_input *mesh)
 {
     static const tt_mesh_verbs verbs = {.set_chunk = set_nothing,
                                         .set_spin = set_nothing,
+                                        .set_packing = set_nothing,
                                         .outbox = outbox,
                                         .flush = do_nothing,
                                         .receive = receive,

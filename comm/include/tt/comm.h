@@ -8,6 +8,7 @@
 #ifndef TT_COMM_H
 #define TT_COMM_H
 
+#include "tt/comm_pack.h"
 #include "tt/comm_pool.h"
 #include "tt/core.h"
 
@@ -67,6 +68,9 @@ enum tt_frame_flag {
     // PUSH, PULL_REPLY: the payload says where the values lie (tt/comm_pool.h). PULL: that will do.
     TT_FRAME_LENT = 1 << 13,
     TT_FRAME_NAMED = 1 << 14, // PULL, PUSH: a list of keys by its number, and the keys if need be
+    // On its way between hosts: the payload is packed (tt/comm_pack.h). Nobody above a mesh sees
+    // it.
+    TT_FRAME_PACKED = 1 << 15,
 };
 
 // 64 bytes, little-endian. `clock`, `detail` and `extra` are explained where the protocol uses them
@@ -93,10 +97,10 @@ _Static_assert(offsetof(tt_frame, payload_bytes) == 52 && offsetof(tt_frame, che
 TT_NODISCARD tt_status tt_frame_check(const void *bytes, size_t size);
 
 // A piece of a payload that is sent from where it lies.
-typedef struct tt_span {
+struct tt_span {
     const void *bytes;
     size_t size;
-} tt_span;
+};
 
 // Fills in what every transport does (all but kind and what the kind says) before `sender` sends
 // the frame with these pieces as its payload. Returns the bytes of frame and payload together.
@@ -140,6 +144,7 @@ typedef void tt_mesh_handler(void *self, const tt_frame *frame, const uint8_t *p
 typedef struct tt_mesh_verbs {
     void (*set_chunk)(tt_mesh *mesh, uint32_t node, uint32_t chunk_bytes);
     void (*set_spin)(tt_mesh *mesh, uint32_t node, uint32_t spin);
+    void (*set_packing)(tt_mesh *mesh, uint32_t node, uint32_t is_on);
     tt_outbox (*outbox)(tt_mesh *mesh, uint32_t node);
     void (*flush)(tt_mesh *mesh, uint32_t node);
     uint32_t (*receive)(
@@ -186,6 +191,14 @@ static inline void
 tt_mesh_set_spin(tt_mesh *mesh, uint32_t node, uint32_t spin)
 {
     mesh->verbs->set_spin(mesh, node, spin);
+}
+
+// Whether this node's sends to other hosts are packed from now on; those within a host never are.
+// thread: the node's
+static inline void
+tt_mesh_set_packing(tt_mesh *mesh, uint32_t node, int is_on)
+{
+    mesh->verbs->set_packing(mesh, node, is_on != 0);
 }
 
 // An outbox that sends as `node`. Only that node's thread may use it.

@@ -1,0 +1,28 @@
+// Payloads as LZ4 blocks, for what goes from host to host: the bytes of the payload (32 bits,
+// little endian), and the block. A frame with such a payload has the flag TT_FRAME_PACKED.
+#ifndef TT_COMM_PACK_H
+#define TT_COMM_PACK_H
+
+#include "tt/core.h"
+
+typedef struct tt_span tt_span;
+
+// Memory for one payload at a time; zero-initialised it holds none, and it grows as it is needed.
+// One thread uses it.
+typedef struct tt_packer {
+    uint8_t *text, *shuffled, *block;
+    size_t text_capacity, shuffled_capacity, block_capacity;
+} tt_packer;
+
+// The payload in these pieces, packed; *out lies in the packer until its next use. 0: it is too
+// short, or would hardly get shorter, or there is no memory.
+int tt_packer_pack(tt_packer *packer, const tt_span *pieces, uint32_t count, tt_span *out);
+// What was packed into these bytes; likewise. Survives any bytes, and takes no more memory than 255
+// times their size, which is what LZ4 can make of them. errors TT_CORRUPT; TT_NOMEM
+TT_NODISCARD tt_status tt_packer_unpack(tt_packer *packer,
+                                        const uint8_t *bytes,
+                                        size_t size,
+                                        tt_span *out);
+void tt_packer_free(tt_packer *packer);
+
+#endif
