@@ -52,11 +52,15 @@ print_text(const json_t *status)
                  text(status, "consistency"), text(status, "engine"));
     (void)printf("setting: %s\n", text(status, "setting"));
     (void)printf("generation %.0f, %.0f partitions on their way%s, staleness %.1f on average, %.0f "
-                 "deaths, %.0f returns; %.0f s ago\n\n",
+                 "deaths, %.0f returns; %.0f s ago\n",
                  number(status, "generation"), number(status, "partitions_moving"), unbacked,
                  number(status, "staleness_mean"), number(status, "deaths"),
                  number(status, "returns"), (double)time(NULL) - number(status, "written_at"));
-    (void)printf("node  role    state    %-34s %12s\n", "how far", "sent");
+    if (number(status, "connections_refused") > 0)
+        (void)printf(
+            "%.0f connections refused: they did not show the job's key, or sent nonsense\n",
+            number(status, "connections_refused"));
+    (void)printf("\nnode  role    state    %-34s %12s\n", "how far", "sent");
     for (size_t i = 0; i < json_array_size(nodes); i++)
         print_node(json_array_get(nodes, i));
 }

@@ -338,9 +338,12 @@ read_counters(const tt_mesh *self, uint32_t node, tt_mesh_counters *out)
 {
     const ring_mesh *mesh = (const ring_mesh *)self;
     const tt_mesh_counters *counters = &mesh->ends[node].counters;
-    *out = (tt_mesh_counters){tt_load_relaxed(&counters->frames), tt_load_relaxed(&counters->bytes),
-                              tt_load_relaxed(&counters->chunks), tt_load_relaxed(&counters->waits),
-                              tt_load_relaxed(&counters->sleeps), tt_load_relaxed(&counters->full)};
+    *out = (tt_mesh_counters){.frames = tt_load_relaxed(&counters->frames),
+                              .bytes = tt_load_relaxed(&counters->bytes),
+                              .chunks = tt_load_relaxed(&counters->chunks),
+                              .waits = tt_load_relaxed(&counters->waits),
+                              .sleeps = tt_load_relaxed(&counters->sleeps),
+                              .full = tt_load_relaxed(&counters->full)};
 }
 
 static tt_status

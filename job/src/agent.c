@@ -220,8 +220,11 @@ count(tti_process *process, tti_report *report)
 {
     tti_standing *s = &process->standing;
     tti_backlog *backlog = &process->backlog;
+    tt_mesh_counters control;
     if (process->begun)
         tti_node_count(&process->node, &report->counts);
+    tt_mesh_counters_read(process->board.control, process->board.end, &control);
+    report->counts.refused += control.refused;
     // The mesh of a simulation goes on counting when a process begins anew.
     report->counts.frames -= process->before.frames;
     report->counts.bytes -= process->before.bytes;

@@ -72,6 +72,7 @@ typedef struct tti_counts {
     uint64_t moving_waits[TT_PS_WAIT_BUCKETS];
     uint64_t carried, drained; // bytes of parameters that came here, by how
     uint64_t frames, bytes, chunks, sleeps;
+    uint64_t refused; // connections
 } tti_counts;
 
 // How a node stands, as the master sees it.

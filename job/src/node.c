@@ -281,6 +281,7 @@ tti_node_count(const tti_node *node, tti_counts *out)
     out->bytes = mesh.bytes;
     out->chunks = mesh.chunks;
     out->sleeps = mesh.sleeps;
+    out->refused = mesh.refused;
 }
 
 void

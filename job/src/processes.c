@@ -65,6 +65,14 @@ tti_processes_where(const tti_runtime *rt, uint32_t n, int *pid, char *host, siz
     return 1;
 }
 
+uint64_t
+tti_processes_refused(const tti_runtime *rt)
+{
+    const tti_starter *starter = rt->job->starter;
+    return starter != NULL && starter->verbs->refused != NULL ? starter->verbs->refused(starter)
+                                                              : 0;
+}
+
 int
 tti_processes_hosts(const tti_runtime *rt, uint16_t *host)
 {

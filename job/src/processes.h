@@ -43,6 +43,8 @@ typedef struct tti_starter_verbs {
     void (*kill)(struct tti_starter *starter, uint32_t n);
     const char *(*host_of)(const struct tti_starter *starter, uint32_t n);
     int (*next)(struct tti_starter *starter, tt_host_news *out); // as tt_host_next
+    // Connections that it refused for itself; NULL: it has none.
+    uint64_t (*refused)(const struct tti_starter *starter);
     // What open_meshes made and no other runtime can use; NULL: nothing.
     void (*close_meshes)(struct tti_starter *starter);
     void (*close)(struct tti_starter *starter);
@@ -63,6 +65,9 @@ void tti_processes_close(struct tt_job *job);
 // Where node n's process is, and its number there (0: it is not). False: nodes are no processes.
 int
 tti_processes_where(const struct tti_runtime *rt, uint32_t n, int *pid, char *host, size_t size);
+
+// Connections that the engine refused beside those of the runtime's meshes.
+uint64_t tti_processes_refused(const struct tti_runtime *rt);
 
 // Numbers that are the same for nodes of one host: host[node_count]. False: nodes are no processes.
 int tti_processes_hosts(const struct tti_runtime *rt, uint16_t *host);

@@ -210,6 +210,19 @@ is_there(const tti_remote *remote, uint32_t h)
            1e-9 * (double)silent_ns < 0.5 * remote->job->spec.failure_timeout;
 }
 
+// In the mesh of hosts, at this end and as the others have said.
+static uint64_t
+refused(const tti_starter *starter)
+{
+    const tti_remote *remote = starter->self;
+    tt_mesh_counters counters;
+    tt_mesh_counters_read(remote->hosts, remote->host_count, &counters);
+    uint64_t all = counters.refused;
+    for (uint32_t h = 0; h < remote->host_count; h++)
+        all += remote->host[h].said.refused;
+    return all;
+}
+
 static const char *
 host_of(const tti_starter *starter, uint32_t n)
 {
@@ -531,6 +544,7 @@ tt_status
 tti_remote_open(tt_job *job, tti_starter *out, tt_error *err)
 {
     static const tti_starter_verbs verbs = {.open_meshes = open_meshes,
+                                            .refused = refused,
                                             .start = start,
                                             .settle = settle,
                                             .can_start = can_start,

@@ -31,6 +31,7 @@ typedef struct tti_host_status {
     uint64_t data;          // digest of the training data
     tt_net_address address; // where this host listens, of the mesh of hosts
     uint64_t node_count;    // on this host
+    uint64_t refused;       // connections to this host, not to its nodes
     // of the machine, when it was asked
     uint64_t processors, memory_bytes; // memory that is available
     int64_t wall_ns;                   // since 1970

@@ -265,7 +265,10 @@ on_frame(void *self, const tt_frame *frame, const uint8_t *payload)
 static void
 say_status(host *h)
 {
+    tt_mesh_counters counters;
+    tt_mesh_counters_read(h->mesh, h->in.host, &counters);
     tti_host_status status = {.data = h->data,
+                              .refused = counters.refused,
                               .address = h->address,
                               .processors = (uint64_t)tt_thread_processor_count(),
                               .memory_bytes = tti_memory_available(),

@@ -140,6 +140,8 @@ void tti_runtime_join(tti_runtime *rt);
 void tti_runtime_traffic(const tti_runtime *rt, tti_counts *sum);
 // What node n has counted goes to what was counted before: its process is gone.
 void tti_runtime_lose_counts(tti_runtime *rt, uint32_t n);
+// Connections that anybody of the job has refused, as far as the master has heard.
+uint64_t tti_runtime_refused(const tti_runtime *rt);
 void tti_runtime_bytes(const tti_runtime *rt, uint64_t *carried, uint64_t *drained);
 // Iterations applied so far: pushes, merged ones counted as many; under BSP rounds.
 uint64_t tti_runtime_iterations(const tti_runtime *rt);

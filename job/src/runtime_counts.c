@@ -29,6 +29,24 @@ tti_runtime_traffic(const tti_runtime *rt, tti_counts *sum)
     }
 }
 
+static uint64_t
+refused_at(const tt_mesh *mesh, uint32_t end)
+{
+    tt_mesh_counters counters = {0};
+    if (mesh != NULL)
+        tt_mesh_counters_read(mesh, end, &counters);
+    return counters.refused;
+}
+
+uint64_t
+tti_runtime_refused(const tti_runtime *rt)
+{
+    tti_counts sum = {0};
+    tti_runtime_traffic(rt, &sum);
+    return sum.refused + refused_at(rt->mesh, rt->node_count) +
+           refused_at(rt->membership.control, rt->node_count) + tti_processes_refused(rt);
+}
+
 void
 tti_runtime_bytes(const tti_runtime *rt, uint64_t *carried, uint64_t *drained)
 {

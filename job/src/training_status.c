@@ -97,6 +97,8 @@ describe(const tti_training *tr)
     if (tr->job->table.replicas > 0)
         (void)json_object_set_new(all, "partitions_unbacked",
                                   json_integer(tti_runtime_unbacked(rt)));
+    (void)json_object_set_new(all, "connections_refused",
+                              json_integer((json_int_t)tti_runtime_refused(rt)));
     (void)json_object_set_new(all, "nodes", nodes);
     return all;
 }

@@ -17,8 +17,8 @@ refused 2 "--set setting.servers=[1]: a knob's value must be one value" run job.
 refused 2 "--set setting.bf16_transfr=on: unknown key 'bf16_transfr'; did you mean 'bf16_transfer'?" run job.yaml --set setting.bf16_transfr=on
 refused 2 "--set knobs.chunks.start=64KiB: unknown key 'chunks'; did you mean 'chunk_bytes'?" run job.yaml --set knobs.chunks.start=64KiB
 refused 2 "--set knobs.spin.strt=1: unknown key 'strt'; did you mean 'start'?" run job.yaml --set knobs.spin.strt=1
-refused 2 "--set setting.zzz=1: unknown key 'zzz'; known here: servers, compute_threads, kernel, pinning, bf16_transfer, chunk_bytes, spin, in_flight, prefetch, push_aggregation, staleness" run job.yaml --set setting.zzz=1
-refused 2 "--set setting.plugins=1: unknown key 'plugins'; known here: servers, compute_threads, kernel, pinning, bf16_transfer, chunk_bytes, spin, in_flight, prefetch, push_aggregation, staleness" run job.yaml --set setting.plugins=1
+refused 2 "--set setting.zzz=1: unknown key 'zzz'; known here: servers, compute_threads, kernel, pinning, bf16_transfer, chunk_bytes, spin, in_flight, prefetch, push_aggregation, staleness, compression" run job.yaml --set setting.zzz=1
+refused 2 "--set setting.plugins=1: unknown key 'plugins'; known here: servers, compute_threads, kernel, pinning, bf16_transfer, chunk_bytes, spin, in_flight, prefetch, push_aggregation, staleness, compression" run job.yaml --set setting.plugins=1
 
 # ---- knobs that this job does not have
 refused 2 "--set setting.staleness=3: knob 'staleness' is not part of this job: asp bounds no staleness; take the line out" run job.yaml --set setting.staleness=3

@@ -135,6 +135,7 @@ typedef struct tt_mesh_counters {
     uint64_t frames, bytes, chunks; // sent
     uint64_t waits, sleeps; // times the node had nothing to do; times it went as far as the futex
     uint64_t full;          // sends that found the ring full and were queued
+    uint64_t refused;       // connections: of strangers, and cut because of what came over them
 } tt_mesh_counters;
 
 typedef void tt_mesh_handler(void *self, const tt_frame *frame, const uint8_t *payload);
