@@ -1,0 +1,684 @@
+// Goal: with replicas, whatever is lost, doubled or overtaken on the way, whoever of the servers
+// dies or is thought dead, and whenever anybody hears of it: no push that was acknowledged is
+// lost, none counts twice, nobody is promoted who has no copy, and all can come to an end. Method:
+// all states of a small world, breadth first, as ps/src/copies.c, backup.c and placement.c have it;
+// with a rule left out, the shortest way to a fault.
+//
+// The world: one partition, three servers of which one owns it and one is to be its backup, two
+// workers with one push under way each, a bag of messages. Not in it: partitions that move (with
+// their spares), rounds of BSP, processes that come back.
+//
+//     replicas_model [large | RULE]    large: larger worlds; a rule: the way to its fault
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SERVERS = 3, WORKERS = 2, PUSHES = 3, GENERATIONS = 3, BAG_MAX = 4, NOBODY = 3 };
+// Of worker 0 the pushes 0 and 1, of worker 1 push 2.
+static const uint8_t worker_of[PUSHES] = {0, 0, 1}, order_of[PUSHES] = {0, 1, 0};
+static const uint8_t first_of[WORKERS] = {0, 2};
+
+// ---- rules that can be left out ----------------------------------------------------------------
+
+typedef enum rule {
+    WAIT_FOR_BACKUP,    // an acknowledgement waits until the backup has the push
+    COPY_RECORDS,       // a copy has the records of what counts already
+    NO_GAPS,            // a backup applies the next push only
+    ACKS_OF_THIS_REIGN, // what is said to have come under another owner does not count
+    ACKS_OF_THE_COPY,   // nor does what came before the copy
+    PROMOTE_THE_BACKED, // only who is known to have a copy is promoted
+    RULES
+} rule;
+static const char *const rule_names[RULES] = {"wait_for_backup",  "copy_records",
+                                              "no_gaps",          "acks_of_this_reign",
+                                              "acks_of_the_copy", "promote_the_backed"};
+static int has_rule[RULES];
+
+// ---- states ------------------------------------------------------------------------------------
+
+typedef enum role { ABSENT, BACKUP, SERVING } role;
+
+typedef struct server {
+    uint8_t alive, role, generation;
+    uint8_t has_copy, reign, number; // of its copies, or of the copy it has
+    uint8_t count, list[PUSHES + 1]; // pushes that it has applied, in order
+    uint8_t record[WORKERS];         // of each worker, how many
+    uint8_t target, stated, synced, acked;
+    uint8_t told;         // 1 + generation in which its backup had a copy; 0: never
+    uint8_t held[PUSHES]; // 1 + number that an answer waits for; 0: none waits
+} server;
+
+typedef enum kind { NONE, PUSH, PUSH_ACK, COPY, COPY_PUSH, COPY_ACK } kind;
+
+typedef struct message {
+    uint8_t kind, from, to, push;
+    uint8_t reign, number, has_copy, lost;
+    uint8_t count, list[PUSHES + 1], record[WORKERS];
+} message;
+
+typedef struct view {
+    uint8_t owner, backup, previous, gone; // gone: bits
+    uint8_t moved_at, backup_at;
+} view;
+
+typedef struct state {
+    server server[SERVERS];
+    view view[GENERATIONS];
+    uint8_t newest, deaths, doubles; // doubles: of messages, so far
+    uint8_t worker_done[WORKERS], worker_generation[WORKERS];
+    message bag[BAG_MAX]; // in order, so that equal bags are equal bytes
+} state;
+
+typedef struct limits {
+    uint32_t bag, deaths, doubles; // messages under way; of servers; of messages
+    uint8_t pushes[WORKERS];
+} limits;
+static limits most;
+
+// ---- all states that were found ----------------------------------------------------------------
+
+typedef struct edge {
+    uint32_t from, to;
+} edge;
+
+static state *states;
+static uint32_t *parent, *slots, state_count, state_capacity, slot_count;
+static edge *edges;
+static size_t edge_count, edge_capacity;
+static uint32_t expanding; // the state whose successors are looked for
+static const char *fault;
+
+static void *
+grow(void *memory, size_t size)
+{
+    void *grown = realloc(memory, size);
+    if (grown == NULL) {
+        (void)fprintf(stderr, "no memory for %u states\n", state_count);
+        exit(2);
+    }
+    return grown;
+}
+
+static uint64_t
+hash_of(const state *s)
+{
+    const uint8_t *bytes = (const uint8_t *)s;
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < sizeof *s; i++)
+        hash = (hash ^ bytes[i]) * 0x100000001b3u;
+    return hash ^ hash >> 29;
+}
+
+static uint32_t *
+slot_of(const state *s)
+{
+    size_t at = (size_t)hash_of(s) & (slot_count - 1);
+    while (slots[at] != 0 && memcmp(&states[slots[at] - 1], s, sizeof *s) != 0)
+        at = (at + 1) & (slot_count - 1);
+    return &slots[at];
+}
+
+static void
+make_room(void)
+{
+    if (state_count < state_capacity)
+        return;
+    state_capacity = state_capacity > 0 ? 2 * state_capacity : 1 << 16;
+    states = grow(states, state_capacity * sizeof *states);
+    parent = grow(parent, state_capacity * sizeof *parent);
+    slot_count = 2 * state_capacity;
+    slots = grow(slots, slot_count * sizeof *slots);
+    memset(slots, 0, slot_count * sizeof *slots);
+    for (uint32_t i = 0; i < state_count; i++)
+        *slot_of(&states[i]) = i + 1;
+}
+
+static int
+order_messages(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(message));
+}
+
+static void
+reach(state *s)
+{
+    for (uint32_t i = 0; i < BAG_MAX; i++) // nobody hears these
+        if (s->bag[i].kind != NONE && s->bag[i].kind != PUSH_ACK && !s->server[s->bag[i].to].alive)
+            s->bag[i] = (message){0};
+    qsort(s->bag, BAG_MAX, sizeof *s->bag, order_messages);
+    make_room();
+    uint32_t *slot = slot_of(s);
+    if (*slot == 0) {
+        states[state_count] = *s;
+        parent[state_count] = expanding;
+        *slot = ++state_count;
+    }
+    if (edge_count == edge_capacity) {
+        edge_capacity = edge_capacity > 0 ? 2 * edge_capacity : 1 << 20;
+        edges = grow(edges, edge_capacity * sizeof *edges);
+    }
+    edges[edge_count++] = (edge){expanding, *slot - 1};
+}
+
+// ---- what is sent ------------------------------------------------------------------------------
+
+// Without room in the bag it is lost, as any message may be. So is one that lies there already:
+// what comes twice is another matter.
+static void
+send(state *s, message m)
+{
+    uint32_t taken = 0, place = BAG_MAX;
+    for (uint32_t i = 0; i < BAG_MAX; i++) {
+        if (memcmp(&s->bag[i], &m, sizeof m) == 0)
+            return;
+        taken += s->bag[i].kind != NONE;
+        if (s->bag[i].kind == NONE)
+            place = i;
+    }
+    if (taken < most.bag)
+        s->bag[place] = m;
+}
+
+static void
+send_copy(state *s, uint8_t n)
+{
+    server *o = &s->server[n];
+    message m = {.kind = COPY, .from = n, .to = o->target, .reign = o->reign, .number = o->number};
+    m.count = o->count;
+    memcpy(m.list, o->list, sizeof m.list);
+    memcpy(m.record, o->record, sizeof m.record);
+    o->stated = 1;
+    o->synced = 0;
+    o->acked = o->number;
+    send(s, m);
+}
+
+// Pushes after the last one that the target has: the last so many of the list.
+static void
+repeat_pushes(state *s, uint8_t n)
+{
+    const server *o = &s->server[n];
+    for (uint8_t number = o->acked + 1; number <= o->number; number++) {
+        uint8_t push = o->list[o->count - 1 - (o->number - number)];
+        send(s, (message){.kind = COPY_PUSH,
+                          .from = n,
+                          .to = o->target,
+                          .reign = o->reign,
+                          .number = number,
+                          .push = push});
+    }
+}
+
+static int
+has_all(const server *o)
+{
+    return o->target == NOBODY || (o->synced && o->acked >= o->number);
+}
+
+// tti_copies_advance
+static void
+advance(state *s, uint8_t n)
+{
+    server *o = &s->server[n];
+    const view *v = &s->view[o->generation];
+    if (o->target != NOBODY && !o->stated)
+        send_copy(s, n);
+    for (uint8_t p = 0; p < PUSHES; p++)
+        if (o->held[p] > 0 && (o->target == NOBODY || (o->synced && o->held[p] - 1 <= o->acked))) {
+            o->held[p] = 0;
+            send(s, (message){.kind = PUSH_ACK, .from = n, .push = p});
+        }
+    if (o->target != NOBODY && o->target == v->backup && o->synced)
+        o->told = o->generation + 1;
+}
+
+// tti_copies_aim
+static void
+aim(state *s, uint8_t n)
+{
+    server *o = &s->server[n];
+    const view *v = &s->view[o->generation];
+    if (o->target != v->backup || o->reign != v->moved_at)
+        o->stated = o->synced = o->acked = 0;
+    o->target = v->backup;
+    o->reign = v->moved_at;
+    advance(s, n);
+}
+
+// ---- what is heard -----------------------------------------------------------------------------
+
+static void
+apply(server *o, uint8_t push)
+{
+    if (o->count <= PUSHES)
+        o->list[o->count++] = push;
+    o->record[worker_of[push]] = order_of[push] + 1;
+}
+
+static void
+answer(state *s, uint8_t n, uint8_t push)
+{
+    server *o = &s->server[n];
+    if (has_all(o) || !has_rule[WAIT_FOR_BACKUP])
+        send(s, (message){.kind = PUSH_ACK, .from = n, .push = push});
+    else if (o->held[push] == 0)
+        o->held[push] = o->number + 1;
+}
+
+static void
+hear_push(state *s, const message *m)
+{
+    server *o = &s->server[m->to];
+    if (o->role != SERVING)
+        return; // it says so, and the worker hears of the new owner from others, too
+    if (order_of[m->push] >= o->record[worker_of[m->push]]) {
+        apply(o, m->push);
+        if (o->target != NOBODY) {
+            o->number++;
+            if (o->stated)
+                send(s, (message){.kind = COPY_PUSH,
+                                  .from = m->to,
+                                  .to = o->target,
+                                  .reign = o->reign,
+                                  .number = o->number,
+                                  .push = m->push});
+        }
+    }
+    answer(s, m->to, m->push);
+}
+
+static int
+is_from_owner(const state *s, const message *m)
+{
+    const server *b = &s->server[m->to];
+    const view *v = &s->view[b->generation];
+    if (m->from == v->previous && m->reign < v->moved_at &&
+        (!b->has_copy || b->reign <= m->reign) && v->backup == m->to)
+        return 1;
+    return m->from == v->owner && m->reign == v->moved_at && v->backup == m->to;
+}
+
+static void
+acknowledge(state *s, const message *m)
+{
+    const server *b = &s->server[m->to];
+    send(s, (message){.kind = COPY_ACK,
+                      .from = m->to,
+                      .to = m->from,
+                      .reign = m->reign,
+                      .number = b->number,
+                      .has_copy = b->has_copy && b->reign == m->reign,
+                      .lost = m->kind == COPY_PUSH && m->number > b->number});
+}
+
+static void
+hear_copy(state *s, const message *m)
+{
+    server *b = &s->server[m->to];
+    if (b->role != BACKUP || !is_from_owner(s, m))
+        return;
+    if (!b->has_copy || b->reign != m->reign || m->number > b->number) {
+        b->has_copy = 1;
+        b->reign = m->reign;
+        b->number = m->number;
+        b->count = m->count;
+        memcpy(b->list, m->list, sizeof b->list);
+        memset(b->record, 0, sizeof b->record);
+        if (has_rule[COPY_RECORDS])
+            memcpy(b->record, m->record, sizeof b->record);
+    }
+    acknowledge(s, m);
+}
+
+static void
+hear_copy_push(state *s, const message *m)
+{
+    server *b = &s->server[m->to];
+    if (b->role != BACKUP || !is_from_owner(s, m))
+        return;
+    int is_next = has_rule[NO_GAPS] ? m->number == b->number + 1 : m->number > b->number;
+    if (b->has_copy && b->reign == m->reign && is_next) {
+        apply(b, m->push);
+        b->number = m->number;
+    }
+    acknowledge(s, m);
+}
+
+static void
+hear_copy_ack(state *s, const message *m)
+{
+    server *o = &s->server[m->to];
+    int of_reign = m->reign == o->reign || !has_rule[ACKS_OF_THIS_REIGN];
+    if (o->role != SERVING || !of_reign || o->target != m->from || !o->stated ||
+        m->number > o->number)
+        return;
+    if (!m->has_copy && has_rule[ACKS_OF_THIS_REIGN]) {
+        if (o->synced)
+            o->stated = o->synced = 0;
+    } else if (o->synced || m->number >= o->acked || !has_rule[ACKS_OF_THE_COPY]) {
+        o->synced = 1;
+        o->acked = m->number > o->acked ? m->number : o->acked;
+        if (m->lost)
+            repeat_pushes(s, m->to);
+    }
+    advance(s, m->to);
+}
+
+static void
+hear(state *s, const message *m)
+{
+    if (m->kind == PUSH_ACK) {
+        uint8_t w = worker_of[m->push];
+        s->worker_done[w] += order_of[m->push] == s->worker_done[w];
+        return;
+    }
+    if (!s->server[m->to].alive)
+        return;
+    if (m->kind == PUSH)
+        hear_push(s, m);
+    else if (m->kind == COPY)
+        hear_copy(s, m);
+    else if (m->kind == COPY_PUSH)
+        hear_copy_push(s, m);
+    else
+        hear_copy_ack(s, m);
+}
+
+// ---- generations -------------------------------------------------------------------------------
+
+static void
+adopt(state *s, uint8_t n, uint8_t generation)
+{
+    server *o = &s->server[n];
+    const view *v = &s->view[generation];
+    o->generation = generation;
+    if (v->gone >> n & 1) { // it ends, and whoever begins in its place is not in this world
+        *o = (server){.target = NOBODY};
+        return;
+    }
+    if (v->owner == n) {
+        if (o->role != SERVING && !o->has_copy)
+            fault = "who has no copy is promoted";
+        o->role = SERVING;
+        aim(s, n);
+    } else if (v->backup == n && o->role == ABSENT) {
+        o->role = BACKUP;
+    } else if (v->backup != n && o->role == BACKUP) {
+        *o = (server){.alive = 1, .generation = generation, .target = NOBODY};
+    }
+}
+
+static uint8_t
+another(const view *v, uint8_t owner)
+{
+    for (uint8_t n = 0; n < SERVERS; n++)
+        if (n != owner && !(v->gone >> n & 1))
+            return n;
+    return NOBODY;
+}
+
+// 0: nobody has a copy, as far as the master knows; all goes back to a checkpoint, which ends this
+// world, honestly.
+static int
+declare_dead(state *s, uint8_t n)
+{
+    view next = s->view[s->newest];
+    const server *owner = &s->server[next.owner];
+    uint8_t generation = ++s->newest;
+    int is_backed = owner->told > next.backup_at || !has_rule[PROMOTE_THE_BACKED];
+    next.gone |= (uint8_t)(1u << n);
+    if (next.owner == n) {
+        if (!is_backed || next.backup == NOBODY || next.gone >> next.backup & 1)
+            return 0;
+        next.previous = n;
+        next.owner = next.backup;
+        next.moved_at = generation;
+    }
+    if (next.owner == next.backup || next.gone >> next.backup & 1 || next.previous == n) {
+        next.backup = another(&next, next.owner);
+        next.backup_at = generation;
+    }
+    s->view[generation] = next;
+    return 1;
+}
+
+// ---- what may happen ---------------------------------------------------------------------------
+
+static void
+happen_to_messages(const state *s)
+{
+    for (uint32_t i = 0; i < BAG_MAX; i++) {
+        if (s->bag[i].kind == NONE)
+            continue;
+        state next = *s;
+        next.bag[i] = (message){0};
+        reach(&next); // it is lost
+        next = *s;
+        next.bag[i] = (message){0};
+        hear(&next, &s->bag[i]);
+        reach(&next);
+        if (s->doubles >= most.doubles)
+            continue;
+        next = *s;
+        next.doubles++;
+        hear(&next, &s->bag[i]);
+        reach(&next);
+    }
+}
+
+static void
+happen_to_workers(const state *s)
+{
+    for (uint8_t w = 0; w < WORKERS; w++) {
+        state next = *s;
+        if (s->worker_done[w] < most.pushes[w]) {
+            uint8_t push = first_of[w] + s->worker_done[w];
+            uint8_t to = s->view[s->worker_generation[w]].owner;
+            send(&next, (message){.kind = PUSH, .to = to, .push = push});
+            reach(&next);
+        }
+        for (uint8_t g = s->worker_generation[w] + 1; g <= s->newest; g++) {
+            next = *s;
+            next.worker_generation[w] = g;
+            reach(&next);
+        }
+    }
+}
+
+static void
+happen_to_servers(const state *s)
+{
+    for (uint8_t n = 0; n < SERVERS; n++) {
+        const server *o = &s->server[n];
+        for (uint8_t g = o->generation + 1; o->alive && g <= s->newest; g++) {
+            state next = *s;
+            adopt(&next, n, g);
+            reach(&next);
+        }
+        if (o->alive && o->role == SERVING && !has_all(o)) { // a tick
+            state next = *s;
+            if (o->synced)
+                repeat_pushes(&next, n);
+            else
+                send_copy(&next, n);
+            reach(&next);
+        }
+        const view *v = &s->view[s->newest];
+        if (s->deaths < most.deaths && (n == v->owner || n == v->backup)) {
+            state next = *s;
+            next.deaths++;
+            if (!declare_dead(&next, n))
+                continue;
+            reach(&next); // the master only thinks so
+            next.server[n] = (server){.target = NOBODY};
+            reach(&next);
+        }
+    }
+}
+
+static int
+is_finished(const state *s)
+{
+    return s->worker_done[0] == most.pushes[0] && s->worker_done[1] == most.pushes[1];
+}
+
+static const char *
+look_for_faults(const state *s)
+{
+    for (uint8_t n = 0; n < SERVERS; n++) {
+        const server *o = &s->server[n];
+        uint32_t times[PUSHES] = {0};
+        for (uint8_t i = 0; i < o->count; i++)
+            times[o->list[i]]++;
+        int rules_now = o->alive && o->role == SERVING && o->generation == s->newest;
+        for (uint8_t p = 0; p < PUSHES && rules_now; p++) {
+            if (times[p] > 1)
+                return "a push counts twice";
+            if (times[p] == 0 && order_of[p] < s->worker_done[worker_of[p]])
+                return "a push that was acknowledged is lost";
+        }
+    }
+    return NULL;
+}
+
+// ---- the search --------------------------------------------------------------------------------
+
+static void
+begin(void)
+{
+    state s;
+    memset(&s, 0, sizeof s);
+    for (uint8_t n = 0; n < SERVERS; n++)
+        s.server[n] = (server){.alive = 1, .target = NOBODY};
+    for (uint32_t g = 0; g < GENERATIONS; g++)
+        s.view[g] = (view){.owner = 0, .backup = 1, .previous = 0};
+    s.server[0].role = SERVING;
+    s.server[1].role = BACKUP;
+    state_count = 0;
+    edge_count = 0;
+    if (slots != NULL)
+        memset(slots, 0, slot_count * sizeof *slots);
+    expanding = 0;
+    aim(&s, 0);
+    reach(&s);
+}
+
+// Whether each state can still come to an end; those from which the master went back to a
+// checkpoint have. Backwards from the ends until nothing changes.
+static int
+all_can_finish(void)
+{
+    uint8_t *can = calloc(state_count, 1);
+    uint32_t cannot = state_count;
+    if (can == NULL)
+        return 0;
+    for (uint32_t i = 0; i < state_count; i++)
+        can[i] = (uint8_t)is_finished(&states[i]);
+    for (int changed = 1; changed;) {
+        changed = 0;
+        for (size_t e = edge_count; e > 0; e--)
+            if (can[edges[e - 1].to] && !can[edges[e - 1].from])
+                changed = can[edges[e - 1].from] = 1;
+    }
+    for (uint32_t i = 0; i < state_count; i++)
+        cannot -= can[i];
+    free(can);
+    if (cannot > 0)
+        (void)printf("    from %u states no end can be reached\n", cannot);
+    return cannot == 0;
+}
+
+static void
+print_way(uint32_t last)
+{
+    static const char *const kinds[] = {"-", "PUSH", "PUSH_ACK", "COPY", "COPY_PUSH", "COPY_ACK"};
+    static const char *const roles[] = {"-", "backup", "serves"};
+    if (last != parent[last])
+        print_way(parent[last]);
+    const state *s = &states[last];
+    (void)printf("    generation %u, done %u %u |", s->newest, s->worker_done[0],
+                 s->worker_done[1]);
+    for (uint32_t n = 0; n < SERVERS; n++) {
+        const server *o = &s->server[n];
+        (void)printf(" %s%s %u of %u:", o->alive ? "" : "dead ", roles[o->role], o->generation,
+                     o->number);
+        for (uint32_t i = 0; i < o->count; i++)
+            (void)printf(" p%u", o->list[i]);
+        (void)printf(" |");
+    }
+    for (uint32_t i = 0; i < BAG_MAX; i++)
+        if (s->bag[i].kind != NONE)
+            (void)printf(" %s %u>%u", kinds[s->bag[i].kind], s->bag[i].from, s->bag[i].to);
+    (void)printf("\n");
+}
+
+// The number of states, or 0 when a fault was found.
+static uint32_t
+explore(const char *name, int expects_fault)
+{
+    begin();
+    fault = NULL;
+    for (expanding = 0; expanding < state_count && fault == NULL; expanding++) {
+        state s = states[expanding];
+        fault = look_for_faults(&s);
+        if (fault != NULL)
+            break;
+        if (is_finished(&s))
+            continue;
+        happen_to_messages(&s);
+        happen_to_workers(&s);
+        happen_to_servers(&s);
+    }
+    if (fault != NULL) {
+        (void)printf("%-48s %s, after %u states\n", name, fault, state_count);
+        if (!expects_fault)
+            print_way(expanding);
+        return 0;
+    }
+    int fine = all_can_finish();
+    (void)printf("%-48s %u states, %s\n", name, state_count, fine ? "no fault" : "FAULT");
+    return fine ? state_count : 0;
+}
+
+static int
+explore_worlds(const limits *worlds, uint32_t count)
+{
+    int failures = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        char name[64];
+        most = worlds[i];
+        (void)snprintf(name, sizeof name, "%u under way, %u twice, %u die, %u+%u pushes", most.bag,
+                       most.doubles, most.deaths, most.pushes[0], most.pushes[1]);
+        failures += explore(name, 0) == 0;
+    }
+    return failures;
+}
+
+int
+main(int argc, char **argv)
+{
+    static const limits small[] = {{2, 1, 1, {1, 1}}},
+                        large[] = {{2, 1, 0, {2, 1}}, {3, 1, 0, {1, 1}}, {2, 2, 0, {1, 1}}},
+                        broken = {3, 2, 1, {1, 1}};
+    int failures = 0, is_large = argc > 1 && strcmp(argv[1], "large") == 0;
+    for (uint32_t r = 0; r < RULES; r++)
+        has_rule[r] = 1;
+    if (is_large)
+        failures = explore_worlds(large, sizeof large / sizeof *large);
+    else if (argc == 1)
+        failures = explore_worlds(small, sizeof small / sizeof *small);
+    most = broken;
+    for (uint32_t r = 0; r < RULES && !is_large; r++) {
+        if (argc > 1 && strcmp(argv[1], rule_names[r]) != 0)
+            continue;
+        has_rule[r] = 0;
+        failures += explore(rule_names[r], argc == 1) != 0;
+        has_rule[r] = 1;
+    }
+    free(states);
+    free(parent);
+    free(slots);
+    free(edges);
+    return failures > 0;
+}
