@@ -135,7 +135,8 @@ tti_calibrate_caches(tti_simulation_spec *out, tt_error *err)
     TT_TRY(measure_in_turns(in_flight, MERGED, real, err));
     TT_TRY(simulate_iteration(out, MERGED, &simulated, err));
     double code_s = simulated.processor_s - simulated.sleeps * out->change;
-    double real_s = fmin(real[0].processor_s, real[1].processor_s) - real[0].sleeps * out->change;
+    const spent *least = &real[real[1].processor_s < real[0].processor_s];
+    double real_s = least->processor_s - least->sleeps * out->change;
     if (code_s > 0 && real_s > 0)
         multiply_costs(out, fmax(fmin(real_s / code_s, MOST), 1 / MOST));
     return TT_OK;
