@@ -276,7 +276,7 @@ send_frame(void *self, uint32_t to, tt_frame *frame, const tt_span *spans, uint3
         at += spans[i].size;
     }
     m->chunks = (uint32_t)((total + from->chunk_bytes - 1) / from->chunk_bytes);
-    if (from->packs && from->host != mesh->ends[to].host)
+    if (from->packs && from->host != mesh->ends[to].host && frame->payload_bytes >= TT_PACK_LEAST)
         pack(mesh, m);
     else
         tt_sim_owe(mesh->sim, cost_s(mesh, from->index, m, 1));

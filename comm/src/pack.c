@@ -1,10 +1,11 @@
-// LZ4 blocks: see tt/comm_pack.h. LZ4 reads gradients of float32 at hundreds of MB a second and
-// gives up on what does not get shorter; what does are zeros, equal values and lists of keys.
+// LZ4 blocks: see tt/comm_pack.h. LZ4 finds bytes that come again. In float32 values and in sorted
+// keys those are the upper bytes, which are alike but stand apart: so all first bytes of fours go
+// before all second ones (the shuffle of Blosc and of HDF5).
 #include "tt/comm.h"
 #include <lz4.h>
 #include <string.h>
 
-enum { LEAST = 512, HEAD = sizeof(uint32_t), WORST_RATIO = 255 };
+enum { HEAD = sizeof(uint32_t), WORST_RATIO = 255 };
 
 static tt_status
 reserve(uint8_t **bytes, size_t *capacity, size_t size)
@@ -48,16 +49,21 @@ unshuffle(const uint8_t *from, uint8_t *to, size_t size)
     memcpy(to + 4 * fours, from + 4 * fours, size % 4);
 }
 
-// The pieces one behind the other, in packer->text.
-static void
-gather(tt_packer *packer, const tt_span *pieces, uint32_t count)
+// The pieces one behind the other; NULL without memory.
+static const uint8_t *
+gather(tt_packer *packer, const tt_span *pieces, uint32_t count, size_t size)
 {
+    if (count == 1)
+        return pieces[0].bytes;
+    if (reserve(&packer->text, &packer->text_capacity, size) != TT_OK)
+        return NULL;
     uint8_t *at = packer->text;
     for (uint32_t i = 0; i < count; i++) {
         if (pieces[i].size > 0)
             memcpy(at, pieces[i].bytes, pieces[i].size);
         at += pieces[i].size;
     }
+    return packer->text;
 }
 
 int
@@ -68,15 +74,13 @@ tt_packer_pack(tt_packer *packer, const tt_span *pieces, uint32_t count, tt_span
         size += pieces[i].size;
     // Less than a sixteenth shorter is not worth unpacking.
     size_t room = size - size / 16;
-    if (size < LEAST || size > TT_FRAME_PAYLOAD_MAX)
+    if (size < TT_PACK_LEAST || size > TT_FRAME_PAYLOAD_MAX)
         return 0;
-    if (reserve(&packer->text, &packer->text_capacity, size) != TT_OK ||
-        reserve(&packer->shuffled, &packer->shuffled_capacity, size) != TT_OK ||
+    const uint8_t *text = gather(packer, pieces, count, size);
+    if (text == NULL || reserve(&packer->shuffled, &packer->shuffled_capacity, size) != TT_OK ||
         reserve(&packer->block, &packer->block_capacity, room) != TT_OK)
         return 0;
-    if (count > 1)
-        gather(packer, pieces, count);
-    shuffle(count > 1 ? packer->text : pieces[0].bytes, packer->shuffled, size);
+    shuffle(text, packer->shuffled, size);
     int packed = LZ4_compress_default((const char *)packer->shuffled, (char *)packer->block + HEAD,
                                       (int)size, (int)(room - HEAD));
     if (packed <= 0)

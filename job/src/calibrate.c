@@ -96,8 +96,10 @@ cost_at(const tti_simulation_spec *s, size_t offset)
 static void
 take_middle(const tti_simulation_spec round[ROUNDS], tti_simulation_spec *out)
 {
-    // They lie one behind the other.
     size_t at = offsetof(tti_simulation_spec, example);
+    _Static_assert(offsetof(tti_simulation_spec, change) - offsetof(tti_simulation_spec, example) ==
+                       24 * sizeof(double),
+                   "25 constants, one behind the other, and nothing else between them");
     for (; at <= offsetof(tti_simulation_spec, change); at += sizeof(double)) {
         double a = cost_at(&round[0], at), b = cost_at(&round[1], at), c = cost_at(&round[2], at);
         double middle = fmax(fmin(a, b), fmin(fmax(a, b), c));

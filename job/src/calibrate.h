@@ -17,8 +17,8 @@ TT_NODISCARD tt_status tti_calibrate_messages(tti_simulation_spec *out, tt_error
 TT_NODISCARD tt_status tti_calibrate_waits(tti_simulation_spec *out, tt_error *err);
 // calibrate_job.c: sleeping and waking where every core is busy, in a job; after the waits
 TT_NODISCARD tt_status tti_calibrate_sleep(tti_simulation_spec *out, tt_error *err);
-// calibrate_job.c: code measured alone finds its data in the caches; all its costs are made longer
-// by what they lack of a job's processor time. After all others.
+// calibrate_job.c: code measured alone finds its data in the caches; all its costs are
+// multiplied by what makes them add up to a job's processor time. After all others.
 TT_NODISCARD tt_status tti_calibrate_caches(tti_simulation_spec *spec, tt_error *err);
 // calibrate_job.c: runs random settings and simulates them on *spec, and fills in its errors.
 TT_NODISCARD tt_status tti_calibrate_check(tti_simulation_spec *spec, tt_error *err);

@@ -189,7 +189,7 @@ message_s(void *self, uint32_t node, const tt_frame *frame, uint32_t chunks, int
     TT_UNUSED(node);
     double bytes = (double)(sizeof *frame + frame->payload_bytes);
     double packing = (frame->flags & TT_FRAME_PACKED) == 0 ? 0 : sending ? s->pack : s->unpack;
-    return s->message + s->chunk * chunks + (s->byte + packing) * bytes +
+    return s->message + s->chunk * chunks + s->byte * bytes + packing * frame->payload_bytes +
            content_s(s, &rt->job->table, frame, sending);
 }
 
