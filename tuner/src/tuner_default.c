@@ -88,12 +88,12 @@ ban_diverged(tt_tuner *t)
     tti_tuner_rose(t);
 }
 
-// The loss rises under the setting in force, which is not the one that the user asked for.
+// The setting in force, which is not the one that the user asked for, does the loss no good.
 static tti_next
-leave_diverged(tt_tuner *t)
+leave_diverged(tt_tuner *t, const char *why)
 {
     ban_diverged(t);
-    tti_tuner_event(t, "setting %u: the loss rises under it, leaving it", t->current);
+    tti_tuner_event(t, "setting %u: the loss %s, leaving it", t->current, why);
     t->ref_id = t->current == 0 ? t->own_id : t->previous;
     return TTI_NEXT_LEAVE;
 }
@@ -103,7 +103,7 @@ watch_trial(tt_tuner *t, const tt_est_window *w, double *seen, const char **why)
 {
     int rising = (w->flags & (TT_EST_RISING | TT_EST_DIVERGING)) != 0 && tti_tuner_is_to_blame(t);
     if (t->current == 0)
-        return t->warm && rising ? leave_diverged(t) : TTI_NEXT_WINDOW;
+        return t->warm && rising ? leave_diverged(t, "rises under it") : TTI_NEXT_WINDOW;
     int slow = too_slow(t, w, seen);
     if (rising && t->current != t->own_id) {
         ban_diverged(t);
@@ -153,13 +153,11 @@ after_window(tt_tuner *t, const tt_est_window *w, int was_trial)
     shorten_plan(t);
     tti_tuner_calm(t, w);
     if ((w->flags & TT_EST_DIVERGING) != 0 && t->current != t->own_id && tti_tuner_is_to_blame(t))
-        return leave_diverged(t);
+        return leave_diverged(t, "rises under it");
     if (tti_tuner_does_not_recover(t)) {
-        ban_diverged(t);
-        tti_tuner_event(t, "setting %u: the loss does not come down under it either, leaving it",
-                        t->current);
-        t->ref_id = t->own_id;
-        return TTI_NEXT_LEAVE;
+        tti_next next = leave_diverged(t, "does not come down under it either");
+        t->ref_id = t->own_id; // not where it was before, under which the loss rose
+        return next;
     }
     if (tti_tuner_stalls(t)) {
         tti_tuner_event(t,
