@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-EACH, PATIENCE_S = 5, 20
+SIZES, PATIENCE_S = (1, 64, 200, 5000, 100000), 20  # of noise: less than a greeting, as much, and more
 JOB = """
 data: {format: clicklog, rows: 20000, columns: 2000, fields: 11}
 model: {kind: logistic_regression}
@@ -65,16 +65,16 @@ def refused(trimtab, directory):
 
 
 def disturb(ports):
-    """Noise of a greeting's length, less, and more; returns how many strangers there were."""
+    """Returns how many strangers there were."""
     rng = random.Random(1)
     for port in ports:
-        for size in (1, 64, 200, 5000, 100000)[:EACH]:
+        for size in SIZES:
             with socket.create_connection(("127.0.0.1", port), timeout=5) as stranger:
                 try:
                     stranger.sendall(rng.randbytes(size))
                 except OSError:
                     pass  # refused before it was through
-    return EACH * len(ports)
+    return len(SIZES) * len(ports)
 
 
 def train(trimtab, directory, mark, disturbed):
@@ -85,7 +85,10 @@ def train(trimtab, directory, mark, disturbed):
         if len(ports) >= 5:  # those of the nodes, and the master's
             came = disturb(ports)
         counted = max(counted, refused(trimtab, directory))
-        time.sleep(0.05)
+        try:
+            job.wait(0.05)
+        except subprocess.TimeoutExpired:
+            pass
     output, errors = job.communicate(timeout=120)
     if job.returncode != 0:
         sys.exit(f"the job ended with {job.returncode}\n{errors.decode(errors='replace')}")
