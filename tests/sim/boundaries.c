@@ -89,6 +89,8 @@ run_job(const char *directory, const form *f, uint32_t nodes, uint64_t after, ou
     (void)snprintf(job, sizeof job, "%s/job.yaml", directory);
     write_job(job, f, nodes, after);
     const char *const files[] = {job};
+    set_alarm_for("%s, {kind: crash, from: %u, after: %llu}", f->name, f->dies,
+                  (unsigned long long)after);
     run((tt_job_source){.files = files, .file_count = 1}, directory, NULL, out);
 }
 

@@ -4,12 +4,13 @@
 
 #include "tt/job.h"
 #include <ftw.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TEXT_MAX = 16384 };
+enum { TEXT_MAX = 16384, SECONDS_MAX = 60 };
 
 typedef struct text {
     char bytes[TEXT_MAX];
@@ -27,6 +28,33 @@ add(text *t, const char *format, ...)
     va_end(arguments);
     TT_ASSERT(written >= 0 && (size_t)written < TEXT_MAX - t->used);
     t->used += (size_t)written;
+}
+
+static char alarmed_for[200];
+
+static inline void
+on_alarm(int signal)
+{
+    TT_UNUSED(signal);
+    (void)!write(STDOUT_FILENO, alarmed_for, strlen(alarmed_for));
+    _exit(1);
+}
+
+// What runs from here on ends the program after SECONDS_MAX seconds, with a line that names it.
+static inline void set_alarm_for(const char *format, ...) TT_PRINTF(1, 2);
+
+static inline void
+set_alarm_for(const char *format, ...)
+{
+    va_list arguments;
+    (void)alarm(0);
+    va_start(arguments, format);
+    int length = vsnprintf(alarmed_for, sizeof alarmed_for - 20, format, arguments);
+    va_end(arguments);
+    TT_ASSERT(length > 0);
+    strcat(alarmed_for, ": no end\n");
+    (void)signal(SIGALRM, on_alarm);
+    (void)alarm(SECONDS_MAX);
 }
 
 typedef struct outcome {

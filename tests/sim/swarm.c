@@ -20,11 +20,10 @@
 // when one did. TRACE: a file for every message of the last job. It ends at a seed that takes a
 // minute: somebody waits for ever.
 #include "sim_jobs.h"
-#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { EPOCHS = 2, STEPS_MAX = 4, FAULTS_MAX = 5, MERGED_MAX = 4, SECONDS_MAX = 60 };
+enum { EPOCHS = 2, STEPS_MAX = 4, FAULTS_MAX = 5, MERGED_MAX = 4 };
 
 static const char *
 one_of(tt_rng *rng, const char *const *words, size_t count)
@@ -272,18 +271,7 @@ stop_and_resume(tt_rng *rng, const char *const *files, const char *directory, co
     return why;
 }
 
-static uint64_t seed_now, deaths, returns;
-
-static void
-on_alarm(int signal)
-{
-    char line[64];
-    TT_UNUSED(signal);
-    int length =
-        snprintf(line, sizeof line, "seed %llu fails: no end\n", (unsigned long long)seed_now);
-    (void)!write(STDOUT_FILENO, line, (size_t)length);
-    _exit(1);
-}
+static uint64_t deaths, returns;
 
 static int
 run_seed(const char *program, uint64_t seed, const char *trace, double *virtual_s)
@@ -300,8 +288,7 @@ run_seed(const char *program, uint64_t seed, const char *trace, double *virtual_
         add(&d.moving, "  trace: %s%s%s\n", trace[0] != '/' ? here : "", trace[0] != '/' ? "/" : "",
             trace);
     free(here);
-    seed_now = seed;
-    (void)alarm(SECONDS_MAX);
+    set_alarm_for("seed %llu fails", (unsigned long long)seed);
     if (!make_directory(directory, sizeof directory))
         return 0;
     (void)snprintf(job, sizeof job, "%s/job.yaml", directory);
@@ -337,7 +324,6 @@ main(int argc, char **argv)
     uint64_t first = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10), failed = 0;
     double virtual_s = 0;
     (void)setenv("TRIMTAB_REPOSITORY", "off", 1);
-    (void)signal(SIGALRM, on_alarm);
     tt_clock clock = tt_clock_monotonic();
     uint64_t begin = tt_clock_now(&clock);
     for (uint64_t seed = first; seed < first + count; seed++)
