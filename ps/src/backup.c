@@ -15,6 +15,15 @@ tti_is_target(const tt_ps_server *server, const tti_slot *slot)
 
 // ---- coming and going --------------------------------------------------------------------------
 
+static void
+open_copy(tt_ps_server *server, tti_slot *slot)
+{
+    tti_slot_clear(server, slot);
+    tt_status status = tti_slot_open(server, slot);
+    TT_ASSERT(status == TT_OK); // the plan was made for memory that is there
+    slot->state = TTI_BACKUP;
+}
+
 void
 tti_backup_adopt(tt_ps_server *server, tti_slot *slot)
 {
@@ -29,10 +38,7 @@ tti_backup_adopt(tt_ps_server *server, tti_slot *slot)
         slot->moved_at = server->view->moved_at[p];
     if (slot->state != TTI_ABSENT && slot->state != TTI_RETIRED)
         return; // sealed: it stays when the new owner has everything
-    tti_slot_clear(server, slot);
-    tt_status status = tti_slot_open(server, slot);
-    TT_ASSERT(status == TT_OK); // the plan was made for memory that is there
-    slot->state = TTI_BACKUP;
+    open_copy(server, slot);
     slot->moved_at = server->view->moved_at[p];
 }
 
@@ -150,11 +156,13 @@ tti_backup_promote(tt_ps_server *server, tti_slot *slot, uint32_t generation)
 }
 
 void
-tti_backup_await(tti_slot *slot, uint32_t generation, uint16_t source, uint32_t round)
+tti_backup_await(tt_ps_server *server, tti_slot *slot, uint32_t generation, uint16_t source)
 {
+    if (slot->state != TTI_BACKUP)
+        open_copy(server, slot);
     slot->moved_at = generation;
     slot->peer = source;
-    slot->arrival.from_round = round;
+    slot->arrival.from_round = server->view->effective_round;
     slot->copies.takes_over = 1;
 }
 

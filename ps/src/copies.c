@@ -232,27 +232,39 @@ tti_copies_advance(tt_ps_server *server, tti_slot *slot)
     tell_backed(server, slot);
 }
 
-static tti_target
-target_for(const tt_ps_server *server, const tti_copies *before, uint32_t reign, uint16_t node)
+typedef struct wanted {
+    uint16_t node;
+    uint32_t since;
+} wanted;
+
+static int
+is_still(const tt_ps_view *view, const tti_target *target, wanted w)
 {
-    const tt_ps_view *view = server->view;
+    return target->node == w.node && target->attempt == view->attempt[w.node] &&
+           target->since == w.since;
+}
+
+static tti_target
+target_for(const tt_ps_view *view, const tti_copies *before, uint32_t reign, wanted w)
+{
     for (uint32_t i = 0; before->reign == reign && i < before->target_count; i++)
-        if (before->target[i].node == node && before->target[i].attempt == view->attempt[node])
+        if (is_still(view, &before->target[i], w))
             return before->target[i];
-    return (tti_target){.node = node, .attempt = view->attempt[node], .patience = PATIENCE};
+    return (tti_target){
+        .node = w.node, .attempt = view->attempt[w.node], .since = w.since, .patience = PATIENCE};
 }
 
 // Of a partition that is still to leave: targets that keep their copies for the new owner.
 static void
-narrow(tt_ps_server *server, tti_slot *slot)
+narrow(tt_ps_server *server, tti_slot *slot, const wanted *w)
 {
-    const tt_ps_view *view = server->view;
     tti_copies *copies = &slot->copies;
-    uint32_t p = tti_slot_index(server, slot), kept = 0;
+    uint32_t kept = 0;
     for (uint32_t i = 0; i < copies->target_count; i++) {
-        uint16_t node = copies->target[i].node;
-        int same = copies->target[i].attempt == view->attempt[node];
-        if (same && (node == view->backup[p] || node == view->spare[p]))
+        int stays = 0;
+        for (uint32_t k = 0; k < TTI_TARGETS_MAX; k++)
+            stays |= w[k].node != TT_PS_NOBODY && is_still(server->view, &copies->target[i], w[k]);
+        if (stays)
             copies->target[kept++] = copies->target[i];
     }
     copies->target_count = kept;
@@ -264,12 +276,13 @@ tti_copies_aim(tt_ps_server *server, tti_slot *slot)
 {
     const tt_ps_view *view = server->view;
     const uint32_t p = tti_slot_index(server, slot);
-    const uint16_t wanted[TTI_TARGETS_MAX] = {view->backup[p], view->spare[p]};
+    const wanted w[TTI_TARGETS_MAX] = {{view->backup[p], view->backup_since[p]},
+                                       {view->spare[p], view->spare_since[p]}};
     tti_copies *copies = &slot->copies, before = *copies;
     if (view->replicas == 0)
         return;
     if (view->owner[p] != server->node) {
-        narrow(server, slot);
+        narrow(server, slot, w);
         return;
     }
     if (slot->state != TTI_SERVING && slot->state != TTI_ARRIVING)
@@ -277,9 +290,8 @@ tti_copies_aim(tt_ps_server *server, tti_slot *slot)
     copies->reign = view->moved_at[p];
     copies->target_count = 0;
     for (uint32_t i = 0; i < TTI_TARGETS_MAX; i++)
-        if (wanted[i] != TT_PS_NOBODY && wanted[i] != server->node)
-            copies->target[copies->target_count++] =
-                target_for(server, &before, copies->reign, wanted[i]);
+        if (w[i].node != TT_PS_NOBODY && w[i].node != server->node)
+            copies->target[copies->target_count++] = target_for(view, &before, copies->reign, w[i]);
     tti_copies_advance(server, slot);
 }
 
@@ -358,7 +370,9 @@ tti_copies_handle_ack(tt_ps_server *server, tti_slot *slot, const tt_frame *fram
     tti_copies *copies = &slot->copies;
     for (uint32_t i = 0; frame->extra == copies->reign && i < copies->target_count; i++) {
         tti_target *target = &copies->target[i];
-        if (target->node != frame->sender || !target->stated || frame->sequence > copies->number)
+        // Who has not heard yet that a copy is wanted again may be about to forget what it has.
+        if (target->node != frame->sender || !target->stated || frame->sequence > copies->number ||
+            frame->generation < target->since)
             continue;
         int has_copy = frame->count != 0;
         if (!has_copy) {

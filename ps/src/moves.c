@@ -109,7 +109,7 @@ tti_server_seal(tt_ps_server *server, tti_slot *slot, uint32_t generation, uint1
     TT_ASSERT(slot->departure.licensed != NULL); // a byte for each row that was just held
     tti_round_fini(&slot->collecting, server->table->slice_count);
     uint32_t p = tti_slot_index(server, slot);
-    slot->departure.by_copy = server->view->spare[p] == server->view->owner[p];
+    slot->departure.by_copy = tti_ps_view_hands_over(server->view, p);
     if (!slot->departure.by_copy)
         send_seal(server, slot);
     // Parked pulls: those the seal can answer get it, the others must be judged where clocks

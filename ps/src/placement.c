@@ -1,11 +1,11 @@
 // Views: who serves, who works, which partition and which slice is whose.
-#include "tt/ps.h"
+#include "server_core.h"
 #include <string.h>
 
 static size_t
 array_bytes(size_t p, size_t n)
 {
-    return p * (3 * sizeof(uint32_t) + 4 * sizeof(uint16_t) + 1) +
+    return p * (5 * sizeof(uint32_t) + 4 * sizeof(uint16_t) + 1) +
            n * (3 * sizeof(uint32_t) + sizeof(uint16_t) + 2);
 }
 
@@ -22,7 +22,9 @@ alloc_view(uint32_t partition_count, uint32_t node_count)
     view->moved_at = (uint32_t *)(view + 1);
     view->restored_at = view->moved_at + p;
     view->backup_at = view->restored_at + p;
-    view->join_clock = view->backup_at + p;
+    view->backup_since = view->backup_at + p;
+    view->spare_since = view->backup_since + p;
+    view->join_clock = view->spare_since + p;
     view->joined_at = view->join_clock + n;
     view->attempt = view->joined_at + n;
     view->owner = (uint16_t *)(view->attempt + n);
@@ -53,7 +55,23 @@ static void
 set_backup(tt_ps_view *view, uint32_t p, uint16_t node)
 {
     view->backup[p] = node;
-    view->backup_at[p] = view->generation;
+    view->backup_at[p] = view->backup_since[p] = view->generation;
+}
+
+// Until another one has its copy.
+static void
+keep_as_spare(tt_ps_view *view, uint32_t p)
+{
+    view->spare[p] = view->backup[p];
+    view->spare_since[p] = view->backup_since[p];
+}
+
+static void
+make_spare_the_backup(tt_ps_view *view, uint32_t p)
+{
+    set_backup(view, p, view->spare[p]);
+    view->backup_since[p] = view->spare_since[p];
+    view->spare[p] = TT_PS_NOBODY;
 }
 
 typedef struct dealing {
@@ -160,11 +178,12 @@ place(tt_ps_view *view, const uint8_t *is_server)
 
 // ---- backups -----------------------------------------------------------------------------------
 
-// How good a backup it is: a server, and on another host than the owner.
+// How good a backup it is: on another host than the owner, for what takes a whole host is what
+// nothing else helps against, and a server, which answers at once.
 static int
 merit(const tt_ps_view *view, uint32_t p, uint32_t node)
 {
-    return 2 * !view->is_worker[node] + (view->host[node] != view->host[view->owner[p]]);
+    return 2 * (view->host[node] != view->host[view->owner[p]]) + !view->is_worker[node];
 }
 
 // The best there is; of servers the one with the fewest copies, of workers the first, which would
@@ -237,7 +256,8 @@ tt_ps_view_protect(const tt_ps_view *view, const uint8_t *is_backed, tt_ps_view 
         }
         if (next->spare[p] != TT_PS_NOBODY || is_well_backed(next, p, copies))
             continue;
-        next->spare[p] = is_backed[p] ? next->backup[p] : TT_PS_NOBODY;
+        if (is_backed[p])
+            keep_as_spare(next, p);
         set_backup(next, p, choose_backup(next, p, copies));
         copies[next->backup[p]]++;
         changes++;
@@ -259,9 +279,9 @@ tt_ps_view_is_backed(const tt_ps_view *before, const tt_ps_view *after, uint32_t
         return 0;
     if (backup == before->backup[p])
         return was_backed;
-    // The old owner of a partition that moves to its backup keeps what it has (tt_ps_view_give).
+    // The old owner of a partition that is handed over keeps what it has (tt_ps_view_give).
     int stays = backup == before->owner[p] && after->moved_at[p] == after->generation &&
-                after->spare[p] == after->owner[p];
+                tti_ps_view_hands_over(after, p);
     return stays || backup == before->spare[p];
 }
 
@@ -326,10 +346,28 @@ tt_ps_view_restore(tt_ps_view *view)
     }
 }
 
+int
+tti_ps_view_hands_over(const tt_ps_view *view, uint32_t p)
+{
+    int stays = view->backup[p] == view->previous[p] && view->backup_at[p] == view->moved_at[p] &&
+                view->moved_by[p] == TT_PS_MOVE_DRAIN;
+    return stays || view->spare[p] == view->owner[p];
+}
+
+// Where partition p goes its backup is lost with it, which it was not where it comes from.
+static int
+leaves_host_of_copy(const tt_ps_view *view, uint32_t p, uint16_t to)
+{
+    uint16_t backup = view->backup[p];
+    return backup != TT_PS_NOBODY && view->host[backup] == view->host[to] &&
+           view->host[view->owner[p]] != view->host[to];
+}
+
 void
 tt_ps_view_give(tt_ps_view *view, uint32_t p, uint16_t to)
 {
     uint16_t from = view->owner[p];
+    int stays = view->backup[p] == to || leaves_host_of_copy(view, p, to);
     view->previous[p] = from;
     view->owner[p] = to;
     view->moved_at[p] = view->generation;
@@ -338,11 +376,10 @@ tt_ps_view_give(tt_ps_view *view, uint32_t p, uint16_t to)
     view->moved_by[p] = view->replicas > 0 ? TT_PS_MOVE_DRAIN : TT_PS_MOVE_ON_DEMAND;
     if (view->spare[p] == from) // of a move before
         view->spare[p] = TT_PS_NOBODY;
-    if (view->backup[p] == to)
-        set_backup(view, p, from);
-    else if (view->spare[p] != to)
+    if (!stays)
         return;
-    view->spare[p] = to; // it has a copy, and is given the rest at once
+    keep_as_spare(view, p);
+    set_backup(view, p, from);
 }
 
 // Those whose owner is another one than in `view` move.
@@ -457,20 +494,13 @@ is_there(const tt_ps_view *view, uint16_t node)
 static uint16_t
 heir(const tt_ps_view *view, const uint8_t *is_backed, const tt_ps_view *next, uint32_t p)
 {
-    uint32_t workers = 0;
-    uint16_t found = TT_PS_NOBODY;
-    for (uint32_t n = 0; n < view->node_count; n++)
-        workers += next->is_worker[n];
     if (is_there(next, view->backup[p]) && is_backed != NULL && is_backed[p])
-        found = view->backup[p];
-    else if (is_there(next, view->spare[p]))
-        found = view->spare[p];
-    // The last worker is needed as such.
-    return found != TT_PS_NOBODY && next->is_worker[found] && workers < 2 ? TT_PS_NOBODY : found;
+        return view->backup[p];
+    return is_there(next, view->spare[p]) ? view->spare[p] : TT_PS_NOBODY;
 }
 
-// Lost partitions of which there is a copy go on from it; and of the others' copies those that died
-// are gone.
+// Lost partitions of which there is a copy go on from it, be it the last worker's, who becomes a
+// server until roles are dealt out anew; and of the others' copies those that died are gone.
 static void
 promote_backups(const tt_ps_view *view,
                 const uint8_t *moving,
@@ -494,8 +524,7 @@ promote_backups(const tt_ps_view *view,
         // Where the owner is the spare, the partition is still on its way to it.
         if (next->backup[p] != TT_PS_NOBODY || next->spare[p] == next->owner[p])
             continue;
-        set_backup(next, p, next->spare[p]); // which has had everything all along
-        next->spare[p] = TT_PS_NOBODY;
+        make_spare_the_backup(next, p); // it has had everything all along
     }
 }
 

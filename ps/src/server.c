@@ -226,6 +226,22 @@ tt_ps_server_start(tt_ps_server *server, const tt_ps_view *view)
     return TT_OK;
 }
 
+// Partition p is coming here, in the way that its old owner will read from the view, too. A copy
+// that is here is of no use to who sends rows: it may be one from before a generation that this
+// server has not heard of.
+static void
+await_move(tt_ps_server *server, tti_slot *slot, uint32_t p)
+{
+    const tt_ps_view *view = server->view;
+    if (tti_ps_view_hands_over(view, p)) {
+        tti_backup_await(server, slot, view->moved_at[p], view->previous[p]);
+        return;
+    }
+    if (slot->state == TTI_BACKUP)
+        tti_slot_clear(server, slot);
+    tti_server_expect(server, slot, view->moved_at[p], view->previous[p]);
+}
+
 void
 tt_ps_server_join(tt_ps_server *server, const tt_ps_view *view)
 {
@@ -240,7 +256,7 @@ tt_ps_server_join(tt_ps_server *server, const tt_ps_view *view)
             continue;
         }
         server->may_move = 1;
-        tti_server_expect(server, slot, view->moved_at[p], view->previous[p]);
+        await_move(server, slot, p);
         tti_copies_aim(server, slot);
     }
     tti_server_count_bytes(server);
@@ -326,10 +342,8 @@ adopt_move(tt_ps_server *server, const tt_ps_view *view, uint32_t p)
     if (view->replicas > 0)
         tti_backup_forget_the_past(server, slot, moved_at);
     if (view->owner[p] == server->node) {
-        if (slot->state == TTI_BACKUP)
-            tti_backup_await(slot, moved_at, view->previous[p], view->effective_round);
-        else if (slot->state != TTI_SERVING)
-            tti_server_expect(server, slot, moved_at, view->previous[p]);
+        if (slot->state != TTI_SERVING)
+            await_move(server, slot, p);
     } else if (slot->state == TTI_SERVING) {
         // Under BSP a partition leaves with an empty round buffer, at the round all agree on.
         if (slot->round < view->effective_round || slot->collecting.arrived > 0)

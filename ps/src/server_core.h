@@ -71,13 +71,14 @@ typedef struct tti_departure {
     uint8_t *licensed; // one byte a row: promised to a worker that will carry it, or drained
     uint32_t cursor;   // next row to drain
     int drained;
-    int by_copy; // the new owner is a backup, which gets everything in one piece
+    int by_copy; // the new owner gets everything in one piece, and this one stays as backup
 } tti_departure;
 
 // A node that is to have all that the owner acknowledges.
 typedef struct tti_target {
     uint16_t node;
     uint32_t attempt;
+    uint32_t since;     // generation from which on a copy has been wanted there
     int stated, synced; // a copy of the whole was sent; has come
     uint64_t acked;     // number of the last push it has
     uint64_t repeated;  // since that was the last, so many were sent again
@@ -187,6 +188,11 @@ uint32_t *tti_server_rows(tt_ps_server *server, size_t count);
 float *tti_server_values(tt_ps_server *server, size_t count);
 uint8_t *tti_server_bytes(tt_ps_server *server, size_t count);
 
+// placement.c
+// Whether a partition that moves goes to its new owner in one piece, for the old one stays as its
+// backup: where it moves to its backup, or to the host of that.
+int tti_ps_view_hands_over(const tt_ps_view *view, uint32_t partition);
+
 // frame_checks.c
 // Whether the payload of what was sent to a server is as long as the frame says, and what it asks
 // for fits into an answer.
@@ -293,8 +299,8 @@ void tti_backup_promote(tt_ps_server *server, tti_slot *slot, uint32_t generatio
 // A partition that has moved again although this node still has a part in a move before: that one
 // was overtaken by a promotion which this node has not heard of.
 void tti_backup_forget_the_past(tt_ps_server *server, tti_slot *slot, uint32_t generation);
-// It will, when its old owner has sealed it.
-void tti_backup_await(tti_slot *slot, uint32_t generation, uint16_t source, uint32_t round);
+// It will, when its old owner has sealed it and handed it over.
+void tti_backup_await(tt_ps_server *server, tti_slot *slot, uint32_t generation, uint16_t source);
 // The old owner of a partition goes on as its backup.
 void tti_backup_stay(tt_ps_server *server, tti_slot *slot);
 void tti_backup_handle_copy(tt_ps_server *server,

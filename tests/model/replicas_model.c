@@ -6,10 +6,10 @@
 //
 // The world: one partition, three servers of which one owns it and one is to be its backup, two
 // workers with one push under way each, a bag of messages. Not in it: partitions that move (with
-// their spares), rounds of BSP, processes that come back.
+// their spares; moves_model.c), rounds of BSP, processes that come back.
 //
 //     replicas_model [large | RULE]    large: larger worlds; a rule: the way to its fault
-#include <stdint.h>
+#include "search.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,63 +76,7 @@ typedef struct limits {
 } limits;
 static limits most;
 
-// ---- all states that were found ----------------------------------------------------------------
-
-typedef struct edge {
-    uint32_t from, to;
-} edge;
-
-static state *states;
-static uint32_t *parent, *slots, state_count, state_capacity, slot_count;
-static edge *edges;
-static size_t edge_count, edge_capacity;
-static uint32_t expanding; // the state whose successors are looked for
-static const char *fault;
-
-static void *
-grow(void *memory, size_t size)
-{
-    void *grown = realloc(memory, size);
-    if (grown == NULL) {
-        (void)fprintf(stderr, "no memory for %u states\n", state_count);
-        exit(2);
-    }
-    return grown;
-}
-
-static uint64_t
-hash_of(const state *s)
-{
-    const uint8_t *bytes = (const uint8_t *)s;
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < sizeof *s; i++)
-        hash = (hash ^ bytes[i]) * 0x100000001b3u;
-    return hash ^ hash >> 29;
-}
-
-static uint32_t *
-slot_of(const state *s)
-{
-    size_t at = (size_t)hash_of(s) & (slot_count - 1);
-    while (slots[at] != 0 && memcmp(&states[slots[at] - 1], s, sizeof *s) != 0)
-        at = (at + 1) & (slot_count - 1);
-    return &slots[at];
-}
-
-static void
-make_room(void)
-{
-    if (state_count < state_capacity)
-        return;
-    state_capacity = state_capacity > 0 ? 2 * state_capacity : 1 << 16;
-    states = grow(states, state_capacity * sizeof *states);
-    parent = grow(parent, state_capacity * sizeof *parent);
-    slot_count = 2 * state_capacity;
-    slots = grow(slots, slot_count * sizeof *slots);
-    memset(slots, 0, slot_count * sizeof *slots);
-    for (uint32_t i = 0; i < state_count; i++)
-        *slot_of(&states[i]) = i + 1;
-}
+// ---- messages ----------------------------------------------------------------------------------
 
 static int
 order_messages(const void *a, const void *b)
@@ -147,18 +91,7 @@ reach(state *s)
         if (s->bag[i].kind != NONE && s->bag[i].kind != PUSH_ACK && !s->server[s->bag[i].to].alive)
             s->bag[i] = (message){0};
     qsort(s->bag, BAG_MAX, sizeof *s->bag, order_messages);
-    make_room();
-    uint32_t *slot = slot_of(s);
-    if (*slot == 0) {
-        states[state_count] = *s;
-        parent[state_count] = expanding;
-        *slot = ++state_count;
-    }
-    if (edge_count == edge_capacity) {
-        edge_capacity = edge_capacity > 0 ? 2 * edge_capacity : 1 << 20;
-        edges = grow(edges, edge_capacity * sizeof *edges);
-    }
-    edges[edge_count++] = (edge){expanding, *slot - 1};
+    search_reach(s);
 }
 
 // ---- what is sent ------------------------------------------------------------------------------
@@ -399,7 +332,7 @@ adopt(state *s, uint8_t n, uint8_t generation)
     }
     if (v->owner == n) {
         if (o->role != SERVING && !o->has_copy)
-            fault = "who has no copy is promoted";
+            search_fault("who has no copy is promoted");
         o->role = SERVING;
         aim(s, n);
     } else if (v->backup == n && o->role == ABSENT) {
@@ -517,15 +450,26 @@ happen_to_servers(const state *s)
     }
 }
 
-static int
-is_finished(const state *s)
+static void
+expand(const void *from)
 {
+    const state *s = from;
+    happen_to_messages(s);
+    happen_to_workers(s);
+    happen_to_servers(s);
+}
+
+static int
+is_finished(const void *of)
+{
+    const state *s = of;
     return s->worker_done[0] == most.pushes[0] && s->worker_done[1] == most.pushes[1];
 }
 
 static const char *
-look_for_faults(const state *s)
+look_for_faults(const void *in)
 {
+    const state *s = in;
     for (uint8_t n = 0; n < SERVERS; n++) {
         const server *o = &s->server[n];
         uint32_t times[PUSHES] = {0};
@@ -542,8 +486,6 @@ look_for_faults(const state *s)
     return NULL;
 }
 
-// ---- the search --------------------------------------------------------------------------------
-
 static void
 begin(void)
 {
@@ -555,48 +497,16 @@ begin(void)
         s.view[g] = (view){.owner = 0, .backup = 1, .previous = 0};
     s.server[0].role = SERVING;
     s.server[1].role = BACKUP;
-    state_count = 0;
-    edge_count = 0;
-    if (slots != NULL)
-        memset(slots, 0, slot_count * sizeof *slots);
-    expanding = 0;
     aim(&s, 0);
     reach(&s);
 }
 
-// Whether each state can still come to an end; those from which the master went back to a
-// checkpoint have. Backwards from the ends until nothing changes.
-static int
-all_can_finish(void)
-{
-    uint8_t *can = calloc(state_count, 1);
-    uint32_t cannot = state_count;
-    if (can == NULL)
-        return 0;
-    for (uint32_t i = 0; i < state_count; i++)
-        can[i] = (uint8_t)is_finished(&states[i]);
-    for (int changed = 1; changed;) {
-        changed = 0;
-        for (size_t e = edge_count; e > 0; e--)
-            if (can[edges[e - 1].to] && !can[edges[e - 1].from])
-                changed = can[edges[e - 1].from] = 1;
-    }
-    for (uint32_t i = 0; i < state_count; i++)
-        cannot -= can[i];
-    free(can);
-    if (cannot > 0)
-        (void)printf("    from %u states no end can be reached\n", cannot);
-    return cannot == 0;
-}
-
 static void
-print_way(uint32_t last)
+print(const void *what)
 {
     static const char *const kinds[] = {"-", "PUSH", "PUSH_ACK", "COPY", "COPY_PUSH", "COPY_ACK"};
     static const char *const roles[] = {"-", "backup", "serves"};
-    if (last != parent[last])
-        print_way(parent[last]);
-    const state *s = &states[last];
+    const state *s = what;
     (void)printf("    generation %u, done %u %u |", s->newest, s->worker_done[0],
                  s->worker_done[1]);
     for (uint32_t n = 0; n < SERVERS; n++) {
@@ -613,33 +523,14 @@ print_way(uint32_t last)
     (void)printf("\n");
 }
 
-// The number of states, or 0 when a fault was found.
-static uint32_t
-explore(const char *name, int expects_fault)
-{
-    begin();
-    fault = NULL;
-    for (expanding = 0; expanding < state_count && fault == NULL; expanding++) {
-        state s = states[expanding];
-        fault = look_for_faults(&s);
-        if (fault != NULL)
-            break;
-        if (is_finished(&s))
-            continue;
-        happen_to_messages(&s);
-        happen_to_workers(&s);
-        happen_to_servers(&s);
-    }
-    if (fault != NULL) {
-        (void)printf("%-48s %s, after %u states\n", name, fault, state_count);
-        if (!expects_fault)
-            print_way(expanding);
-        return 0;
-    }
-    int fine = all_can_finish();
-    (void)printf("%-48s %u states, %s\n", name, state_count, fine ? "no fault" : "FAULT");
-    return fine ? state_count : 0;
-}
+// ---- worlds ------------------------------------------------------------------------------------
+
+static const search_world replicas = {.state_bytes = sizeof(state),
+                                      .begin = begin,
+                                      .expand = expand,
+                                      .look_for_faults = look_for_faults,
+                                      .is_finished = is_finished,
+                                      .print = print};
 
 static int
 explore_worlds(const limits *worlds, uint32_t count)
@@ -650,7 +541,7 @@ explore_worlds(const limits *worlds, uint32_t count)
         most = worlds[i];
         (void)snprintf(name, sizeof name, "%u under way, %u twice, %u die, %u+%u pushes", most.bag,
                        most.doubles, most.deaths, most.pushes[0], most.pushes[1]);
-        failures += explore(name, 0) == 0;
+        failures += search_explore(&replicas, name, 0) == 0;
     }
     return failures;
 }
@@ -673,12 +564,9 @@ main(int argc, char **argv)
         if (argc > 1 && strcmp(argv[1], rule_names[r]) != 0)
             continue;
         has_rule[r] = 0;
-        failures += explore(rule_names[r], argc == 1) != 0;
+        failures += search_explore(&replicas, rule_names[r], argc == 1) != 0;
         has_rule[r] = 1;
     }
-    free(states);
-    free(parent);
-    free(slots);
-    free(edges);
+    search_free();
     return failures > 0;
 }

@@ -166,7 +166,7 @@ BUGS = {
         (CLIENT, "    tti_route_by_the_newest(client, route, frame);\n", ""),
     ]),
     "sealed_alone": ("a sealed partition acknowledges what only it has", [
-        (MOVES, "    slot->departure.by_copy = server->view", "    tti_copies_clear(&slot->copies);\n    slot->departure.by_copy = server->view"),
+        (MOVES, "    slot->departure.by_copy = tti_ps_view", "    tti_copies_clear(&slot->copies);\n    slot->departure.by_copy = tti_ps_view"),
     ]),
 }
 

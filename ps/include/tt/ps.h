@@ -131,10 +131,14 @@ typedef struct tt_ps_view {
     uint8_t *moved_by;     // tt_ps_move of the last move
     // Nodes that have, or are being given, what the owner acknowledges: all of them must have it
     // first. The spare has it for as long as it is not known that the backup does. It may be the
-    // owner itself, of a partition that is moving to its backup.
+    // owner itself, of a partition that is moving to its backup. Of one that moves to its backup,
+    // or to the host of that from another, the old owner becomes the backup.
     uint16_t *backup, *spare;
     uint32_t *backup_at; // generation in which the backup was made that
-    uint32_t replicas;   // as the table's
+    // Generation from which on it has been, without a pause, the one or the other: a copy of before
+    // a pause is not known of.
+    uint32_t *backup_since, *spare_since;
+    uint32_t replicas; // as the table's
 } tt_ps_view;
 
 // The first generation (1): is_server says who serves, everybody else works; partitions and slices
@@ -179,11 +183,12 @@ TT_NODISCARD tt_status tt_ps_view_with(const tt_ps_view *view,
                                        const uint8_t *is_server,
                                        tt_ps_view **out);
 // Gives a partition to another server in a view that is not yet published; its backup keeps its
-// copy, and where that is the new owner, the old one becomes the backup.
+// copy, and where that is the new owner, or on the new owner's host but not on the old one's, the
+// old one becomes the backup.
 void tt_ps_view_give(tt_ps_view *view, uint32_t partition, uint16_t to);
-// Generation + 1 with backups for partitions that have none, or one that works while it could be a
-// server, and without spares that are of no use any more. is_backed[partition_count]: the backup
-// is known to have its copy. *out NULL: there is nothing to change. errors TT_NOMEM
+// Generation + 1 with backups for partitions that have none, or not the best there is (on another
+// host, and a server), and without spares that are of no use any more. is_backed[partition_count]:
+// the backup is known to have its copy. *out NULL: there is nothing to change. errors TT_NOMEM
 TT_NODISCARD tt_status tt_ps_view_protect(const tt_ps_view *view,
                                           const uint8_t *is_backed,
                                           tt_ps_view **out);
