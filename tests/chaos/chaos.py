@@ -3,7 +3,8 @@
 with kill -9, SIGSTOP and SIGCONT of random nodes and kill -9 of the program at random moments, while they train and while parameters
 move; under bsp the model must equal that of an undisturbed run byte for byte, under asp and ssp the loss be near. Half of the jobs
 have replicas: then, with some time between one fault and the next, no parameters may go back to a checkpoint (under bsp all may,
-while partitions move).
+while partitions move). A quarter are sums of integers with replicas, which must be exact, but for the batches that workers had
+under way when they died: those may count or not.
 
     chaos.py TRIMTAB [--rounds 100] [--seed 1] [--longest-stop 10] [--engine local]
 
@@ -22,6 +23,7 @@ import re
 import shutil
 import signal
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -37,6 +39,15 @@ CONSISTENCIES = ("asp", "ssp", "bsp")
 OPTIMIZERS = ("sgd", "adagrad", "adam")
 RATE = {"sgd": 0.05, "adagrad": 0.05, "adam": 0.003}  # longer steps of sgd let the last loss swing by 1 % undisturbed
 BATCH = {"asp": 32, "ssp": 32, "bsp": 192}
+# Hinge loss whose steps are so short that every example stays on the wrong side of the margin: its gradient is its features with the
+# sign of its label, whatever the parameters are, and the model is a sum of integers times SUMS_UNIT, which floats hold exactly.
+SUMS_BATCH = 32
+SUMS_RATE = 2.0 ** -30
+SUMS_UNIT = SUMS_RATE / SUMS_BATCH
+SUMS_ROWS = 12288        # whole batches
+SUMS_EPOCHS_MAX = 1300   # fewer than 2^24 examples
+SUMS_UNDER_WAY = 2 * SUMS_BATCH * 12  # of a worker: batches, examples, features
+SUMS_PART = 0.25
 SECONDS = 4.0          # of a job that nothing happens to, about
 NEAR = 0.01            # share of the loss
 FAILURE_TIMEOUT_S = 3.0
@@ -177,6 +188,11 @@ class Round:
         self.optimizer = rng.choice(OPTIMIZERS)
         self.nodes = rng.randint(3, 6)
         self.replicas = rng.randint(0, 1)
+        self.sums = random.Random(f"sums {seed}").random() < SUMS_PART
+        if self.sums:
+            self.replicas = 1
+            self.optimizer = "sgd"
+            self.consistency = self.consistency if self.consistency != "bsp" else "asp"
         self.directory = tempfile.mkdtemp(prefix="trimtab-chaos-")
         self.mark = f"chaos-{os.getpid()}-{seed}"
         self.times = {"kill": [], "stop": [], "host": [], "cut": [], "power": []}
@@ -192,6 +208,10 @@ class Round:
                 "cluster.failure_timeout": f"{FAILURE_TIMEOUT_S}s", "cluster.replicas": self.replicas, **self.place.keys,
                 **({"setting.compression": self.place.compressions[self.seed % 2]} if self.place.compressions else {})}
         moves = self.rng.choice(["script", "tuner", "none"]) if self.consistency != "bsp" else self.rng.choice(["script", "none"])
+        if self.sums:  # settings of a tuner's would round, and add up what is pushed at a time
+            moves = "script" if moves == "tuner" else moves
+            keys.update({"model.kind": "linear_svm", "model.l2": 0, "optimizer.learning_rate": SUMS_RATE,
+                         "optimizer.batch_size": SUMS_BATCH, "data.rows": SUMS_ROWS})
         if moves != "tuner":
             keys["tuner.enabled"] = "off"
         if moves == "script":
@@ -207,7 +227,8 @@ class Round:
         """How many epochs take about SECONDS: of a short run."""
         arguments = [("stop.max_epochs=1000000" if a.startswith("stop.max_epochs") else a) for a in arguments]
         result = self.finish(Job(self.options.trimtab, arguments + ["--set", "stop.max_time=1s"], self.directory, self.mark), 60)
-        return max(3, int(SECONDS * result["epochs"] / max(result["train_seconds"], 0.1)))
+        epochs = max(3, int(SECONDS * result["epochs"] / max(result["train_seconds"], 0.1)))
+        return min(epochs, SUMS_EPOCHS_MAX) if self.sums else epochs
 
     def finish(self, job, timeout):
         job.end(timeout)
@@ -314,6 +335,15 @@ class Round:
         with open(os.path.join(self.directory, result["run_dir"], "model.safetensors"), "rb") as file:
             return file.read()
 
+    def check_sums(self, calm, result, job):
+        """Counts how many times a feature of an example counts more or less often than it should."""
+        right, sums = weights_of(self.model(calm)), weights_of(self.model(result))
+        wrong = sum(abs(a - b) for a, b in zip(right, sums)) / SUMS_UNIT
+        workers = sum("(worker) is dead" in line for _, line in job.lines)
+        if not any(right) or len(right) != len(sums) or wrong > workers * SUMS_UNDER_WAY:
+            raise Failed(f"sums differ by {wrong:.0f}, of which {workers} workers that died explain {workers * SUMS_UNDER_WAY}\n{job.text()}")
+        return f"sums differ by {wrong:.0f}, {workers} workers died"
+
     def disturbed(self, arguments):
         job = Job(self.options.trimtab, arguments, self.directory, self.mark)
         if self.rng.random() < PROGRAM_PART:
@@ -327,7 +357,7 @@ class Round:
         result = self.finish(job, 180)
         self.check_service(job)
         self.check_copies(job)
-        return result
+        return result, job
 
     def strike_program(self, job):
         job.process.kill()
@@ -340,15 +370,23 @@ class Round:
         epochs = self.epochs_of(arguments)
         arguments = [(f"stop.max_epochs={epochs}" if a.startswith("stop.max_epochs") else a) for a in arguments]
         calm = self.finish(Job(self.options.trimtab, arguments, self.directory, self.mark), 120)
-        result = self.disturbed(arguments)
-        if result is None:
+        disturbed = self.disturbed(arguments)
+        if disturbed is None:
             return "killed before it began"
+        result, job = disturbed
+        sums = f", {self.check_sums(calm, result, job)}" if self.sums else ""
         if self.consistency == "bsp" and self.model(result) != self.model(calm):
             raise Failed(f"another model than undisturbed: loss {result['loss']} and {calm['loss']}")
         if abs(result["loss"] / calm["loss"] - 1) > NEAR:
             raise Failed(f"loss {result['loss']}, undisturbed {calm['loss']}")
         return (f"{self.faults} faults, {result['counters']['deaths']} deaths, {result['generations']} generations, "
-                f"loss {result['loss']:.5f} ({calm['loss']:.5f})")
+                f"loss {result['loss']:.5f} ({calm['loss']:.5f}){sums}")
+
+
+def weights_of(model):
+    """All numbers of a safetensors file of 32-bit floats."""
+    header = 8 + int.from_bytes(model[:8], "little")
+    return [value for value, in struct.iter_unpack("<f", model[header:])]
 
 
 def describe(name, seconds):
@@ -362,7 +400,7 @@ def play(options):
     times, faults, failed = {"kill": [], "stop": [], "host": [], "cut": [], "power": []}, 0, 0
     for seed in range(options.seed, options.seed + options.rounds):
         one = Round(options, seed)
-        what = f"seed {seed}: {one.consistency} {one.optimizer} {one.nodes} nodes{' with replicas' if one.replicas else ''}"
+        what = f"seed {seed}: {one.consistency} {one.optimizer} {one.nodes} nodes{' with replicas' if one.replicas else ''}{', sums' if one.sums else ''}"
         try:
             print(f"{what}: {one.run()}", flush=True)
         except Failed as failure:

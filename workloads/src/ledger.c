@@ -25,12 +25,13 @@ struct tt_ledger {
     tt_shard_cache *cache; // [node_count], each used by its node's thread alone
     pthread_mutex_t mu;
     // guarded by mu
-    struct entry *entry; // [shard_count]
-    uint32_t *lease;     // shard leased by a node or NO_SHARD, [node_count]
-    uint32_t *held;      // scratch of the planner, [node_count]
-    uint32_t *target;    // likewise
-    uint64_t epoch;      // of the slowest shard
-    uint32_t unfinished; // shards in that epoch
+    struct entry *entry;  // [shard_count]
+    uint32_t *lease;      // shard leased by a node or NO_SHARD, [node_count]
+    uint32_t *held;       // scratch of the planner, [node_count]
+    uint32_t *target;     // likewise
+    uint64_t epoch;       // of the slowest shard
+    uint64_t epoch_limit; // no shard enters this one
+    uint32_t unfinished;  // shards in that epoch
     uint64_t taken, stolen;
 };
 
@@ -85,6 +86,7 @@ tt_ledger_open(const tt_shards *shards, uint32_t node_count, tt_ledger **out, tt
         ledger->shards = shards;
         ledger->node_count = node_count;
         ledger->unfinished = shards->shard_count;
+        ledger->epoch_limit = UINT64_MAX;
         int rc = pthread_mutex_init(&ledger->mu, NULL);
         TT_ASSERT(rc == 0);
         if (allocate(ledger) == TT_OK) {
@@ -155,7 +157,16 @@ tt_ledger_release(tt_ledger *ledger, uint32_t node)
     unlock(ledger);
 }
 
-// The shard for `node` to draw from next: the five rules of the header, as ranks 1 to 5. The first
+void
+tt_ledger_set_limit(tt_ledger *ledger, uint64_t epochs)
+{
+    lock(ledger);
+    ledger->epoch_limit = epochs;
+    unlock(ledger);
+}
+
+// The shard for `node` to draw from next, or NO_SHARD when all have reached the last epoch's end:
+// the five rules of the header, as ranks 1 to 5. The first
 // shard of the lowest rank, looked for from a place that differs between nodes so that those who
 // steal do not crowd.
 static uint32_t
@@ -167,7 +178,7 @@ choose(const tt_ledger *ledger, uint32_t node)
     for (uint32_t i = 0; i < count && best_rank > 1; i++) {
         uint32_t shard = start + i < count ? start + i : start + i - count;
         const struct entry *entry = &ledger->entry[shard];
-        if (entry->epoch > ledger->epoch + 1)
+        if (entry->epoch > ledger->epoch + 1 || entry->epoch >= ledger->epoch_limit)
             continue;
         int ahead = entry->epoch != ledger->epoch,
             rank = (entry->owner == node ? 1 : 2) + 2 * ahead;
@@ -178,7 +189,7 @@ choose(const tt_ledger *ledger, uint32_t node)
             best = shard;
         }
     }
-    TT_ASSERT(best != NO_SHARD);
+    TT_ASSERT(best != NO_SHARD || ledger->epoch >= ledger->epoch_limit);
     return best;
 }
 
@@ -197,12 +208,15 @@ finish_shard(tt_ledger *ledger, struct entry *entry)
     TT_ASSERT(ledger->unfinished > 0);
 }
 
+// An empty one when there is nothing left to take.
 static struct segment
 take_segment(tt_ledger *ledger, uint32_t node, uint32_t wanted)
 {
     uint32_t shard = ledger->lease[node];
     if (shard == NO_SHARD)
         shard = choose(ledger, node);
+    if (shard == NO_SHARD)
+        return (struct segment){0};
     struct entry *entry = &ledger->entry[shard];
     if (entry->holder == TT_LEDGER_NOBODY) {
         entry->holder = (uint16_t)node;
@@ -228,12 +242,15 @@ tt_ledger_take(tt_ledger *ledger, uint32_t node, uint32_t count, uint32_t *rows)
 {
     TT_ASSERT(node < ledger->node_count);
     struct segment segments[SEGMENTS_MAX];
-    for (uint32_t done = 0; done < count;) {
+    uint32_t done = 0;
+    for (int more = 1; more && done < count;) {
         uint32_t decided = done, segment_count = 0;
         lock(ledger);
-        while (decided < count && segment_count < SEGMENTS_MAX) {
+        while (more && decided < count && segment_count < SEGMENTS_MAX) {
             segments[segment_count] = take_segment(ledger, node, count - decided);
-            decided += segments[segment_count++].count;
+            more = segments[segment_count].count > 0;
+            decided += segments[segment_count].count;
+            segment_count += (uint32_t)more;
         }
         unlock(ledger);
         for (uint32_t i = 0; i < segment_count; i++) {
@@ -243,7 +260,7 @@ tt_ledger_take(tt_ledger *ledger, uint32_t node, uint32_t count, uint32_t *rows)
             done += s->count;
         }
     }
-    return count;
+    return done;
 }
 
 tt_ledger_stats

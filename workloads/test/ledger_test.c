@@ -142,6 +142,33 @@ a_leased_shard_passes_on_with_its_cursor(void **state)
     tt_shards_close(shards);
 }
 
+// Whoever is quick helps with what is left of the last epoch and finds nothing after it.
+static void
+every_example_is_taken_as_often_as_the_limit_says(void **state)
+{
+    TT_UNUSED(state);
+    enum { ROWS = 37, EPOCHS = 3 };
+    tt_shards *shards = open_shards(ROWS, 5);
+    tt_ledger *ledger = open_ledger(shards, 2);
+    uint32_t rows[ROWS], total = 0, times[ROWS] = {0};
+    tt_ledger_set_limit(ledger, EPOCHS);
+    for (uint32_t turn = 0, took = 1; took > 0; turn++) {
+        took = tt_ledger_take(ledger, turn % 4 == 0, 7, rows);
+        for (uint32_t i = 0; i < took; i++)
+            times[rows[i]]++;
+        total += took;
+        assert_true(took == 7 || total == EPOCHS * ROWS);
+    }
+    for (uint32_t i = 0; i < ROWS; i++)
+        assert_int_equal(times[i], EPOCHS);
+    assert_int_equal(tt_ledger_take(ledger, 1, 1, rows), 0);
+    tt_ledger_set_limit(ledger, EPOCHS + 1);
+    assert_int_equal(tt_ledger_take(ledger, 1, ROWS, rows), ROWS);
+    assert_int_equal(tt_ledger_take(ledger, 0, 1, rows), 0);
+    tt_ledger_close(ledger);
+    tt_shards_close(shards);
+}
+
 static void
 a_batch_may_exceed_the_data(void **state)
 {
@@ -404,6 +431,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_take_their_own_then_others_then_the_next_epoch),
         cmocka_unit_test(a_leased_shard_passes_on_with_its_cursor),
+        cmocka_unit_test(every_example_is_taken_as_often_as_the_limit_says),
         cmocka_unit_test(a_batch_may_exceed_the_data),
         cmocka_unit_test(plans_are_balanced_with_the_fewest_moves),
         cmocka_unit_test(a_plan_leaves_working_nodes_where_they_are),

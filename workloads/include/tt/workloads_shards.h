@@ -87,10 +87,10 @@ uint64_t tt_shards_slice_size(const tt_shards *shards, uint32_t slice_count, uin
 //   3. its own, in epoch E + 1, not leased by another
 //   4. another's, in epoch E + 1, not leased                    counted as stolen
 //   5. any in epoch E although another leases it: both draw from its one cursor, counted as stolen
-// One of them always exists, hence: nobody ever waits, no shard is ever more than one epoch ahead
-// of the slowest, and every example is taken exactly once in every epoch. A node that stops for
-// good without a release holds up nobody (5). Rows taken and not yet trained are the caller's
-// concern.
+// One of them always exists until a limit is reached, hence: nobody ever waits, no shard is ever
+// more than one epoch ahead of the slowest, and every example is taken exactly once in every epoch.
+// A node that stops for good without a release holds up nobody (5). Rows taken and not yet trained
+// are the caller's concern.
 
 typedef struct tt_ledger tt_ledger;
 
@@ -123,7 +123,12 @@ uint32_t tt_ledger_assign(tt_ledger *ledger, const uint16_t *owner);
 // thread [any]
 uint32_t tt_ledger_plan(tt_ledger *ledger, const uint8_t *is_worker, uint16_t *owner_out);
 
-// rows[0..count) = the next examples for `node`, from as many shards as needed; returns `count`.
+// No example is taken more than `epochs` times from here on, nor those that were already. At first
+// there is no limit. thread [any]
+void tt_ledger_set_limit(tt_ledger *ledger, uint64_t epochs);
+
+// rows[0..count) = the next examples for `node`, from as many shards as needed; returns `count`, or
+// how many there were before the limit.
 // thread [worker], one caller per node at a time; takes the ledger's mutex once for each 32 shards
 // touched (that is, once).
 uint32_t tt_ledger_take(tt_ledger *ledger, uint32_t node, uint32_t count, uint32_t *rows);
