@@ -11,7 +11,7 @@
 // the matter of replicas_model.c. Not in it: rounds of BSP, processes that come back.
 //
 //     moves_model [large | RULE]    large: larger worlds; a rule: the way to its fault
-#include "search.h"
+#include "state_search.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

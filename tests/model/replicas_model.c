@@ -9,7 +9,7 @@
 // their spares; moves_model.c), rounds of BSP, processes that come back.
 //
 //     replicas_model [large | RULE]    large: larger worlds; a rule: the way to its fault
-#include "search.h"
+#include "state_search.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

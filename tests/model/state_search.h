@@ -1,6 +1,6 @@
 // All states of a small world, breadth first, and the shortest way to a fault.
-#ifndef TT_MODEL_SEARCH_H
-#define TT_MODEL_SEARCH_H
+#ifndef TT_MODEL_STATE_SEARCH_H
+#define TT_MODEL_STATE_SEARCH_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
-// See search.h. States lie one behind another in the order in which they were found; a hash table
-// finds those that are known. Edges are kept to look backwards from the ends.
-#include "search.h"
+// See state_search.h. States lie one behind another in the order in which they were found; a hash
+// table finds those that are known. Edges are kept to look backwards from the ends.
+#include "state_search.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
