@@ -73,6 +73,29 @@ write_ps(const char *directory)
     }
 }
 
+// A message with a packed payload; see fuzz_wire.c.
+static void
+write_packed(const char *directory, uint8_t cipher)
+{
+    uint8_t text[TT_PACK_LEAST + 3];
+    tt_packer packer = {0};
+    const tt_span piece = {text, sizeof text};
+    tt_span packed;
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = (uint8_t)(i % 24);
+    int fine = tt_packer_pack(&packer, &piece, 1, &packed);
+    TT_ASSERT(fine && packed.size < 256);
+    const uint8_t header[8] = {3, 6, 5, (uint8_t)packed.size, 0, 0, 0, TT_FRAME_PACKED >> 8},
+                  payload[2] = {0, (uint8_t)packed.size};
+    seed s = {.size = 0};
+    seed_put(&s, &cipher, 1);
+    seed_put(&s, header, sizeof header);
+    seed_put(&s, payload, sizeof payload);
+    seed_put(&s, packed.bytes, packed.size);
+    seed_write(directory, "wire", &s);
+    tt_packer_free(&packer);
+}
+
 // Messages, whole and in pieces, under every cipher; see fuzz_wire.c.
 static void
 write_wire(const char *directory)
@@ -85,6 +108,7 @@ write_wire(const char *directory)
         seed_put(&s, &cipher, 1);
         seed_put(&s, steps, sizeof steps);
         seed_write(directory, "wire", &s);
+        write_packed(directory, cipher);
     }
 }
 

@@ -13,7 +13,7 @@ typedef enum step_kind {
     TEXT,     // bytes as they are (in a record, where there are records)
     RAW,      // beside all records
     TAMPERED, // a record of which one bit is another
-    FRAME,    // a header in order, of a kind and with a payload's size from the bytes
+    FRAME,    // a header in order, of a kind, with a payload's size and flags from the bytes
     STEP_KIND_COUNT
 } step_kind;
 
@@ -77,6 +77,7 @@ put_frame(tti_cipher *cipher, const uint8_t *bytes, uint32_t size)
                       .kind = size > 0 ? bytes[0] : TT_FRAME_PULL,
                       .sender = PEER};
     memcpy(&frame.payload_bytes, bytes + 1, size > 1 ? TT_MIN(size - 1, 4u) : 0);
+    frame.flags = size > 5 ? (uint16_t)(bytes[5] << 8) : 0; // TT_FRAME_PACKED among them
     put_text(cipher, (const uint8_t *)&frame, sizeof frame, 0);
 }
 
