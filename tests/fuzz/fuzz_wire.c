@@ -77,7 +77,8 @@ put_frame(tti_cipher *cipher, const uint8_t *bytes, uint32_t size)
                       .kind = size > 0 ? bytes[0] : TT_FRAME_PULL,
                       .sender = PEER};
     memcpy(&frame.payload_bytes, bytes + 1, size > 1 ? TT_MIN(size - 1, 4u) : 0);
-    frame.flags = size > 5 ? (uint16_t)(bytes[5] << 8) : 0; // TT_FRAME_PACKED among them
+    if (size > 5)
+        frame.flags = (uint16_t)(bytes[5] << 8); // TT_FRAME_PACKED among them
     put_text(cipher, (const uint8_t *)&frame, sizeof frame, 0);
 }
 
