@@ -247,6 +247,15 @@ is_from_owner(const tt_ps_server *server, const tti_slot *slot, const tt_frame *
            tti_is_target(server, slot);
 }
 
+static void
+count_drained(tt_ps_server *server, const tti_slot *slot)
+{
+    uint64_t rows = slot->partition->rows;
+    size_t row_bytes = tti_partition_cell_floats(slot->partition) * sizeof(float);
+    tti_count(&server->counters.bytes_drained, rows * row_bytes);
+    tti_count(&server->counters.rows_installed, rows);
+}
+
 // It is the owner's, from now on.
 static void
 take_over(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uint8_t *payload)
@@ -260,6 +269,7 @@ take_over(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uin
         read_copy(server, slot, frame, payload) != TT_OK)
         return;
     slot->copies.number = frame->sequence;
+    count_drained(server, slot);
     serve(server, slot);
     tti_server_say_complete(server, slot);
     tti_copies_aim(server, slot);

@@ -1,9 +1,9 @@
 // Goal: an owner believes that a node has a copy only if it has said so since it was last made a
 // backup. A node that was none for a generation has forgotten its copy, which an owner that skips
 // that generation does not see, and what it said before may still be on its way (the rules
-// copies_since_then and acks_since_then of tests/model/moves_model.c). Method: one server, views by
-// hand.
-#include "tt/ps.h"
+// copies_since_then and acks_since_then of tests/model/moves_model.c). Who moves to the host of its
+// backup leaves a copy where it was (stays_on_another_host). Method: servers and views by hand.
+#include "server_core.h"
 
 // cmocka wants setjmp.h before it
 #include <setjmp.h>
@@ -141,12 +141,145 @@ a_copy_without_a_pause_goes_on(void **state)
     tt_ps_view_free(same);
 }
 
+// ---- three servers -----------------------------------------------------------------------------
+
+typedef struct letter {
+    struct letter *next;
+    uint32_t to;
+    tt_frame frame;
+    _Alignas(16) uint8_t payload[2048];
+} letter;
+
+typedef struct trio {
+    tt_ps_table table;
+    tt_ps_view *views[3]; // by generation
+    tt_ps_server *server[NODES];
+    letter *first, **end;
+    uint32_t retired_at;
+} trio;
+
+// One of three that send.
+typedef struct sender {
+    trio *t;
+    uint32_t node;
+} sender;
+
+static void
+put_in_box(void *self, uint32_t to, tt_frame *frame, const tt_span *spans, uint32_t span_count)
+{
+    const sender *from = self;
+    trio *t = from->t;
+    letter *l = tt_mem_zalloc(1, sizeof *l);
+    assert_non_null(l);
+    size_t used = 0;
+    for (uint32_t i = 0; i < span_count; i++) {
+        assert_true(used + spans[i].size <= sizeof l->payload);
+        memcpy(l->payload + used, spans[i].bytes, spans[i].size);
+        used += spans[i].size;
+    }
+    l->to = to;
+    l->frame = *frame;
+    l->frame.sender = (uint16_t)from->node;
+    l->frame.payload_bytes = (uint32_t)used;
+    *t->end = l;
+    t->end = &l->next;
+}
+
+static const tt_ps_view *
+last_view(void *self)
+{
+    return ((const sender *)self)->t->views[2];
+}
+
+static void
+note_retired(void *self, uint32_t partition, uint32_t generation)
+{
+    assert_int_equal(partition, 0);
+    ((const sender *)self)->t->retired_at = generation;
+}
+
+static void
+deliver_all(trio *t)
+{
+    while (t->first != NULL) {
+        letter *l = t->first;
+        t->first = l->next;
+        if (t->first == NULL)
+            t->end = &t->first;
+        if (l->to < NODES)
+            tt_ps_server_receive(t->server[l->to], &l->frame, l->payload);
+        tt_mem_free(l);
+    }
+}
+
+static void
+expect_slot(const trio *t, uint32_t node, tti_slot_state state)
+{
+    const tti_slot *slot = &t->server[node]->slots[0];
+    assert_int_equal(slot->state, state);
+    assert_true(state != TTI_BACKUP || slot->copies.has_copy);
+}
+
+static void
+a_move_to_the_backups_host_leaves_a_copy(void **state)
+{
+    TT_UNUSED(state);
+    static const uint16_t host[NODES] = {0, 1, 1};
+    uint8_t is_server[TT_PS_NODES_MAX] = {1, 1, 1};
+    trio t = {.table = {.kind = TT_PS_DENSE,
+                        .rows = 7,
+                        .width = 1,
+                        .partition_count = 1,
+                        .optimizer = TT_PS_ADAGRAD,
+                        .replicas = 1}};
+    sender senders[NODES];
+    tt_error err;
+    t.end = &t.first;
+    assert_int_equal(tt_ps_view_first(&t.table, NODES, is_server, &t.views[1]), TT_OK);
+    tt_ps_view_set_hosts(t.views[1], host);
+    uint16_t backup = t.views[1]->backup[0], target = backup == 1 ? 2 : 1;
+    assert_int_equal(tt_ps_view_next(t.views[1], NULL, &t.views[2]), TT_OK);
+    tt_ps_view_give(t.views[2], 0, target);
+    for (uint32_t n = 0; n < NODES; n++) {
+        senders[n] = (sender){&t, n};
+        tt_outbox outbox = {.self = &senders[n], .send = put_in_box};
+        tt_ps_hooks hooks = {.self = &senders[n],
+                             .newest = last_view,
+                             .retired = note_retired,
+                             .keeper = NODES,
+                             .attempt = 1};
+        assert_int_equal(
+            tt_ps_server_open(&t.table, n, NODES + 1, outbox, hooks, &t.server[n], &err), TT_OK);
+        assert_int_equal(tt_ps_server_start(t.server[n], t.views[1]), TT_OK);
+    }
+    deliver_all(&t);
+    expect_slot(&t, 0, TTI_SERVING);
+    expect_slot(&t, backup, TTI_BACKUP);
+    for (uint32_t n = 0; n < NODES; n++)
+        tt_ps_server_adopt(t.server[n], t.views[2]);
+    expect_slot(&t, 0, TTI_SEALED);
+    (void)tt_ps_server_background(t.server[0]);
+    deliver_all(&t);
+    expect_slot(&t, 0, TTI_BACKUP);
+    expect_slot(&t, backup, TTI_BACKUP);
+    expect_slot(&t, target, TTI_SERVING);
+    assert_int_equal(t.retired_at, 2);
+    tt_ps_server_counters counters;
+    tt_ps_server_counters_read(t.server[target], &counters);
+    assert_int_equal(counters.bytes_drained, 7 * 2 * sizeof(float)); // values and AdaGrad's sums
+    for (uint32_t n = 0; n < NODES; n++)
+        tt_ps_server_close(t.server[n]);
+    tt_ps_view_free(t.views[1]);
+    tt_ps_view_free(t.views[2]);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_copy_from_before_a_pause_does_not_count),
         cmocka_unit_test(a_copy_without_a_pause_goes_on),
+        cmocka_unit_test(a_move_to_the_backups_host_leaves_a_copy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

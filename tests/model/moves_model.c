@@ -6,9 +6,9 @@
 // shortest way to a fault.
 //
 // The world: one partition, three servers on hosts, one of which owns it and one is its backup, one
-// worker that pushes one thing after another and asks again. So a partition is how many pushes are
-// in it. A push to a copy is said as a COPY of the whole; numbers, records and who counts twice are
-// the matter of replicas_model.c. Not in it: rounds of BSP, processes that come back.
+// worker that pushes one thing after another and asks again; processes that die and come back. So a
+// partition is how many pushes are in it. A push to a copy is said as a COPY of the whole; numbers,
+// records and who counts twice are the matter of replicas_model.c. Not in it: rounds of BSP.
 //
 //     moves_model [large | RULE]    large: larger worlds; a rule: the way to its fault
 #include "state_search.h"
@@ -29,13 +29,14 @@ typedef enum rule {
     COPIES_OF_THIS_REIGN,  // a copy of an owner before does not replace one of the owner now
     COPIES_SINCE_THEN,     // nor is one known of from before a time when none was wanted there
     ACKS_SINCE_THEN,       // nor does what was acknowledged before that
+    ACKS_OF_THE_COPY,      // nor what is less than the copy that was sent
     STAYS_ON_ANOTHER_HOST, // who moves to the host of its backup leaves a backup where it was
     RULES
 } rule;
 static const char *const rule_names[RULES] = {
-    "backup_waits",        "spare_waits",      "sealed_is_frozen",
-    "freed_when_complete", "handed_over_once", "copies_of_this_reign",
-    "copies_since_then",   "acks_since_then",  "stays_on_another_host"};
+    "backup_waits",     "spare_waits",          "sealed_is_frozen",  "freed_when_complete",
+    "handed_over_once", "copies_of_this_reign", "copies_since_then", "acks_since_then",
+    "acks_of_the_copy", "stays_on_another_host"};
 static int has_rule[RULES];
 
 // ---- states ------------------------------------------------------------------------------------
@@ -43,12 +44,13 @@ static int has_rule[RULES];
 typedef enum role { ABSENT, BACKUP, ARRIVING, SERVING, SEALED } role;
 
 typedef struct target {
-    uint8_t node, synced, acked;
+    uint8_t node, stated, synced, acked;
     uint8_t since; // generation from which on a copy has been wanted there
 } target;
 
 typedef struct server {
     uint8_t alive, role, generation;
+    uint8_t attempt; // which process of its number it is
     uint8_t moved_at, peer;
     uint8_t reign, count; // of what it has: who was the owner, how many pushes are in it
     uint8_t has_copy, takes_over;
@@ -60,7 +62,7 @@ typedef struct server {
 typedef enum kind { NONE, PUSH, PUSH_ACK, COPY, HAND_OVER, COPY_ACK, COMPLETE } kind;
 
 typedef struct message {
-    uint8_t kind, from, to, reign, count;
+    uint8_t kind, from, to, attempt, reign, count;
     uint8_t generation; // that its sender is in; of a COPY_ACK
 } message;
 
@@ -69,20 +71,21 @@ typedef enum way { MOVE, PROMOTE } way;
 typedef struct view {
     uint8_t owner, backup, spare, previous, gone; // gone: bits
     uint8_t moved_at, moved_by, backup_at;
+    uint8_t attempt[SERVERS];
     uint8_t backup_since, spare_since; // it has been the one or the other without a pause
 } view;
 
 typedef struct state {
     server server[SERVERS];
     view view[GENERATIONS];
-    uint8_t newest, moves, deaths, doubles; // so far
-    uint8_t backed, moving;                 // as the master knows it
+    uint8_t newest, moves, deaths, returns, doubles; // so far
+    uint8_t backed, moving;                          // as the master knows it
     uint8_t worker_done, worker_generation;
     message bag[BAG_MAX]; // in order, so that equal bags are equal bytes
 } state;
 
 typedef struct limits {
-    uint32_t bag, moves, deaths, doubles, pushes;
+    uint32_t bag, moves, deaths, returns, doubles, pushes;
     uint8_t host[SERVERS];
 } limits;
 static limits most;
@@ -111,6 +114,8 @@ static void
 send(state *s, message m)
 {
     uint32_t taken = 0, place = BAG_MAX;
+    if (m.kind != PUSH && m.kind != PUSH_ACK)
+        m.attempt = s->server[m.from].attempt;
     for (uint32_t i = 0; i < BAG_MAX; i++) {
         if (memcmp(&s->bag[i], &m, sizeof m) == 0)
             return;
@@ -225,6 +230,8 @@ static int
 leave_out(view *v, uint8_t dead, int moving, int backed, uint8_t generation)
 {
     v->gone |= dead;
+    for (uint8_t n = 0; n < SERVERS; n++)
+        v->attempt[n] += dead >> n & 1;
     int is_lost = v->gone >> v->owner & 1 || (moving && v->gone >> v->previous & 1);
     uint8_t was_owner = v->owner, heir = NOBODY;
     if (is_lost && is_there(v, v->backup) && backed)
@@ -322,6 +329,7 @@ clear(server *o)
 {
     *o = (server){.alive = 1,
                   .generation = o->generation,
+                  .attempt = o->attempt,
                   .moved_at = o->moved_at,
                   .left = o->left,
                   .target = {{.node = NOBODY}, {.node = NOBODY}}};
@@ -511,8 +519,9 @@ hear_copy_ack(state *s, const message *m)
     server *o = &s->server[m->to];
     for (uint32_t i = 0; m->reign == o->reign && i < TARGETS; i++) {
         target *t = &o->target[i];
-        if (t->node != m->from || m->count > o->count ||
-            (m->generation < t->since && has_rule[ACKS_SINCE_THEN]))
+        if (t->node != m->from || !t->stated || m->count > o->count ||
+            (m->generation < t->since && has_rule[ACKS_SINCE_THEN]) ||
+            (!t->synced && m->count < t->acked && has_rule[ACKS_OF_THE_COPY]))
             continue;
         t->synced = 1;
         t->acked = m->count > t->acked ? m->count : t->acked;
@@ -528,8 +537,11 @@ hear(state *s, const message *m)
         s->worker_done += m->count == s->worker_done;
         return;
     }
-    if (!s->server[m->to].alive)
+    const server *hears = &s->server[m->to];
+    if (!hears->alive)
         return;
+    if (m->kind != PUSH && m->attempt < s->view[hears->generation].attempt[m->from])
+        return; // from one that was declared dead
     if (m->kind == PUSH)
         hear_push(s, m);
     else if (m->kind == COPY)
@@ -593,6 +605,9 @@ speak(const state *s, uint8_t n)
         if (t->node == NOBODY || (t->synced && t->acked >= o->count))
             continue;
         next = *s;
+        next.server[n].target[i].stated = 1;
+        if (!t->synced)
+            next.server[n].target[i].acked = o->count;
         send(&next,
              (message){
                  .kind = COPY, .from = n, .to = t->node, .reign = o->reign, .count = o->count});
@@ -696,6 +711,29 @@ happen_to_hosts(const state *s)
     }
 }
 
+// A process begins in the place of one that died, and is given the partition, or not.
+static void
+come_back(const state *s)
+{
+    for (uint8_t n = 0; s->returns < most.returns && n < SERVERS; n++)
+        for (int gives = 0; gives < 2; gives++) {
+            state next = *s;
+            view after = s->view[s->newest];
+            if (!(after.gone >> n & 1))
+                continue;
+            after.gone &= (uint8_t) ~(1u << n);
+            next.returns++;
+            if (gives)
+                give(&after, n, s->newest + 1);
+            publish(&next, &after);
+            next.server[n] = (server){.alive = 1,
+                                      .attempt = after.attempt[n],
+                                      .target = {{.node = NOBODY}, {.node = NOBODY}}};
+            adopt(&next, n, next.newest);
+            reach(&next);
+        }
+}
+
 static void
 happen_to_the_master(const state *s)
 {
@@ -707,6 +745,7 @@ happen_to_the_master(const state *s)
         happen_to_hosts(s);
     if (!is_settled(s))
         return;
+    come_back(s);
     state next = *s;
     view after = *v;
     if (protect(&after, s->backed, s->newest + 1)) {
@@ -781,7 +820,7 @@ begin(void)
     s.server[1].has_copy = 1;
     s.backed = 1;
     aim(&s, 0);
-    s.server[0].target[0].synced = 1;
+    s.server[0].target[0].stated = s.server[0].target[0].synced = 1;
     reach(&s);
 }
 
@@ -833,23 +872,23 @@ explore_worlds(const limits *worlds, uint32_t count)
 int
 main(int argc, char **argv)
 {
-    static const limits small[] = {{1, 1, 1, 0, 1, {0, 1, 1}},
-                                   {1, 1, 1, 0, 1, {0, 1, 2}},
-                                   {1, 2, 1, 0, 1, {0, 1, 1}},
-                                   {2, 1, 0, 1, 1, {0, 1, 1}}},
-                        large[] = {{2, 1, 1, 1, 2, {0, 1, 1}},
-                                   {2, 1, 1, 0, 1, {0, 1, 2}},
-                                   {1, 2, 2, 0, 2, {0, 1, 1}},
-                                   {3, 2, 0, 1, 1, {0, 1, 1}}},
-                        broken[RULES] = {[BACKUP_WAITS] = {1, 1, 1, 0, 1, {0, 1, 1}},
-                                         [SPARE_WAITS] = {1, 1, 1, 0, 1, {0, 1, 1}},
-                                         [SEALED_IS_FROZEN] = {1, 1, 1, 0, 1, {0, 1, 1}},
-                                         [FREED_WHEN_COMPLETE] = {1, 1, 1, 0, 1, {0, 1, 1}},
-                                         [HANDED_OVER_ONCE] = {2, 3, 0, 0, 1, {0, 1, 1}},
-                                         [COPIES_OF_THIS_REIGN] = {2, 2, 0, 0, 1, {0, 1, 1}},
-                                         [COPIES_SINCE_THEN] = {2, 1, 1, 0, 1, {0, 1, 1}},
-                                         [ACKS_SINCE_THEN] = {1, 1, 2, 0, 2, {0, 1, 1}},
-                                         [STAYS_ON_ANOTHER_HOST] = {1, 1, 1, 0, 1, {0, 1, 1}}};
+    static const limits small[] = {{1, 1, 1, 0, 0, 1, {0, 1, 1}},
+                                   {1, 1, 1, 0, 0, 1, {0, 1, 2}},
+                                   {2, 1, 0, 0, 1, 1, {0, 1, 1}}},
+                        large[] = {{1, 2, 1, 0, 0, 1, {0, 1, 1}}, {1, 1, 1, 1, 0, 1, {0, 1, 1}},
+                                   {2, 1, 1, 0, 1, 2, {0, 1, 1}}, {2, 1, 1, 0, 0, 1, {0, 1, 2}},
+                                   {1, 2, 2, 0, 0, 1, {0, 1, 1}}, {2, 1, 1, 1, 0, 1, {0, 1, 1}},
+                                   {3, 2, 0, 0, 1, 1, {0, 1, 1}}},
+                        broken[RULES] = {[BACKUP_WAITS] = {1, 1, 1, 0, 0, 1, {0, 1, 1}},
+                                         [SPARE_WAITS] = {1, 1, 1, 0, 0, 1, {0, 1, 1}},
+                                         [SEALED_IS_FROZEN] = {1, 1, 1, 0, 0, 1, {0, 1, 1}},
+                                         [FREED_WHEN_COMPLETE] = {1, 1, 1, 0, 0, 1, {0, 1, 1}},
+                                         [HANDED_OVER_ONCE] = {2, 3, 0, 0, 0, 1, {0, 1, 2}},
+                                         [COPIES_OF_THIS_REIGN] = {2, 2, 0, 0, 0, 1, {0, 1, 1}},
+                                         [COPIES_SINCE_THEN] = {2, 1, 1, 0, 0, 1, {0, 1, 1}},
+                                         [ACKS_SINCE_THEN] = {1, 1, 2, 0, 0, 2, {0, 1, 1}},
+                                         [ACKS_OF_THE_COPY] = {2, 1, 1, 0, 0, 2, {0, 1, 1}},
+                                         [STAYS_ON_ANOTHER_HOST] = {1, 1, 1, 0, 0, 1, {0, 1, 1}}};
     int failures = 0, is_large = argc > 1 && strcmp(argv[1], "large") == 0;
     for (uint32_t r = 0; r < RULES; r++)
         has_rule[r] = 1;
