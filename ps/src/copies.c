@@ -318,9 +318,11 @@ spell_out(const tti_slot *slot,
     for (uint32_t i = 0; named && i < frame->count; i++)
         memcpy(held->payload + i * sizeof(uint64_t), &slot->partition->row_key[rows[i]],
                sizeof(uint64_t));
-    if (!named)
+    // One that only tells of a clock has no payload.
+    if (!named && key_bytes > 0)
         memcpy(held->payload, payload, key_bytes);
-    memcpy(held->payload + key_bytes, values, value_bytes);
+    if (value_bytes > 0)
+        memcpy(held->payload + key_bytes, values, value_bytes);
     return held;
 }
 
