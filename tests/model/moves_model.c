@@ -13,7 +13,6 @@
 //     moves_model [large | RULE]    large: larger worlds; a rule: the way to its fault
 #include "state_search.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { SERVERS = 3, GENERATIONS = 6, BAG_MAX = 3, NOBODY = 3, TARGETS = 2 };
@@ -92,39 +91,22 @@ static limits most;
 
 // ---- messages ----------------------------------------------------------------------------------
 
-static int
-order_messages(const void *a, const void *b)
-{
-    return memcmp(a, b, sizeof(message));
-}
-
 static void
 reach(state *s)
 {
     for (uint32_t i = 0; i < BAG_MAX; i++) // nobody hears these
         if (s->bag[i].kind != NONE && s->bag[i].kind != PUSH_ACK && !s->server[s->bag[i].to].alive)
             s->bag[i] = (message){0};
-    qsort(s->bag, BAG_MAX, sizeof *s->bag, order_messages);
+    search_bag_order(s->bag, BAG_MAX, sizeof *s->bag);
     search_reach(s);
 }
 
-// Without room in the bag it is lost, as any message may be. So is one that lies there already:
-// what comes twice is another matter.
 static void
 send(state *s, message m)
 {
-    uint32_t taken = 0, place = BAG_MAX;
     if (m.kind != PUSH && m.kind != PUSH_ACK)
         m.attempt = s->server[m.from].attempt;
-    for (uint32_t i = 0; i < BAG_MAX; i++) {
-        if (memcmp(&s->bag[i], &m, sizeof m) == 0)
-            return;
-        taken += s->bag[i].kind != NONE;
-        if (s->bag[i].kind == NONE)
-            place = i;
-    }
-    if (taken < most.bag)
-        s->bag[place] = m;
+    search_bag_put(s->bag, BAG_MAX, sizeof *s->bag, most.bag, &m);
 }
 
 // ---- views (placement.c) -----------------------------------------------------------------------
@@ -853,20 +835,14 @@ static const search_world moves = {.state_bytes = sizeof(state),
                                    .is_finished = is_finished,
                                    .print = print};
 
-static int
-explore_worlds(const limits *worlds, uint32_t count)
+static void
+set_limits(const void *limits_of_it, char *name, size_t size)
 {
-    int failures = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const limits *w = &worlds[i];
-        char name[100];
-        most = *w;
-        (void)snprintf(
-            name, sizeof name, "hosts %u%u%u, %u under way, %u twice, %u die, %u moves, %u pushes",
-            w->host[0], w->host[1], w->host[2], w->bag, w->doubles, w->deaths, w->moves, w->pushes);
-        failures += search_explore(&moves, name, 0) == 0;
-    }
-    return failures;
+    most = *(const limits *)limits_of_it;
+    (void)snprintf(name, size,
+                   "hosts %u%u%u, %u under way, %u twice, %u die, %u back, %u moves, %u pushes",
+                   most.host[0], most.host[1], most.host[2], most.bag, most.doubles, most.deaths,
+                   most.returns, most.moves, most.pushes);
 }
 
 int
@@ -889,21 +865,16 @@ main(int argc, char **argv)
                                          [ACKS_SINCE_THEN] = {1, 1, 2, 0, 0, 2, {0, 1, 1}},
                                          [ACKS_OF_THE_COPY] = {2, 1, 1, 0, 0, 2, {0, 1, 1}},
                                          [STAYS_ON_ANOTHER_HOST] = {1, 1, 1, 0, 0, 1, {0, 1, 1}}};
-    int failures = 0, is_large = argc > 1 && strcmp(argv[1], "large") == 0;
-    for (uint32_t r = 0; r < RULES; r++)
-        has_rule[r] = 1;
-    if (is_large)
-        failures = explore_worlds(large, sizeof large / sizeof *large);
-    else if (argc == 1)
-        failures = explore_worlds(small, sizeof small / sizeof *small);
-    for (uint32_t r = 0; r < RULES && !is_large; r++) {
-        if (argc > 1 && strcmp(argv[1], rule_names[r]) != 0)
-            continue;
-        most = broken[r];
-        has_rule[r] = 0;
-        failures += search_explore(&moves, rule_names[r], argc == 1) != 0;
-        has_rule[r] = 1;
-    }
-    search_free();
-    return failures > 0;
+    const search_plan plan = {.world = &moves,
+                              .limits_bytes = sizeof(limits),
+                              .small = small,
+                              .large = large,
+                              .broken = broken,
+                              .small_count = sizeof small / sizeof *small,
+                              .large_count = sizeof large / sizeof *large,
+                              .rule_count = RULES,
+                              .set_limits = set_limits,
+                              .rules = rule_names,
+                              .has_rule = has_rule};
+    return search_main(&plan, argc, argv);
 }

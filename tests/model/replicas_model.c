@@ -11,7 +11,6 @@
 //     replicas_model [large | RULE]    large: larger worlds; a rule: the way to its fault
 #include "state_search.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { SERVERS = 3, WORKERS = 2, PUSHES = 3, GENERATIONS = 3, BAG_MAX = 4, NOBODY = 3 };
@@ -78,39 +77,22 @@ static limits most;
 
 // ---- messages ----------------------------------------------------------------------------------
 
-static int
-order_messages(const void *a, const void *b)
-{
-    return memcmp(a, b, sizeof(message));
-}
-
 static void
 reach(state *s)
 {
     for (uint32_t i = 0; i < BAG_MAX; i++) // nobody hears these
         if (s->bag[i].kind != NONE && s->bag[i].kind != PUSH_ACK && !s->server[s->bag[i].to].alive)
             s->bag[i] = (message){0};
-    qsort(s->bag, BAG_MAX, sizeof *s->bag, order_messages);
+    search_bag_order(s->bag, BAG_MAX, sizeof *s->bag);
     search_reach(s);
 }
 
 // ---- what is sent ------------------------------------------------------------------------------
 
-// Without room in the bag it is lost, as any message may be. So is one that lies there already:
-// what comes twice is another matter.
 static void
 send(state *s, message m)
 {
-    uint32_t taken = 0, place = BAG_MAX;
-    for (uint32_t i = 0; i < BAG_MAX; i++) {
-        if (memcmp(&s->bag[i], &m, sizeof m) == 0)
-            return;
-        taken += s->bag[i].kind != NONE;
-        if (s->bag[i].kind == NONE)
-            place = i;
-    }
-    if (taken < most.bag)
-        s->bag[place] = m;
+    search_bag_put(s->bag, BAG_MAX, sizeof *s->bag, most.bag, &m);
 }
 
 static void
@@ -532,41 +514,32 @@ static const search_world replicas = {.state_bytes = sizeof(state),
                                       .is_finished = is_finished,
                                       .print = print};
 
-static int
-explore_worlds(const limits *worlds, uint32_t count)
+static void
+set_limits(const void *limits_of_it, char *name, size_t size)
 {
-    int failures = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        char name[64];
-        most = worlds[i];
-        (void)snprintf(name, sizeof name, "%u under way, %u twice, %u die, %u+%u pushes", most.bag,
-                       most.doubles, most.deaths, most.pushes[0], most.pushes[1]);
-        failures += search_explore(&replicas, name, 0) == 0;
-    }
-    return failures;
+    most = *(const limits *)limits_of_it;
+    (void)snprintf(name, size, "%u under way, %u twice, %u die, %u+%u pushes", most.bag,
+                   most.doubles, most.deaths, most.pushes[0], most.pushes[1]);
 }
 
 int
 main(int argc, char **argv)
 {
     static const limits small[] = {{2, 1, 1, {1, 1}}},
-                        large[] = {{2, 1, 0, {2, 1}}, {3, 1, 0, {1, 1}}, {2, 2, 0, {1, 1}}},
-                        broken = {3, 2, 1, {1, 1}};
-    int failures = 0, is_large = argc > 1 && strcmp(argv[1], "large") == 0;
+                        large[] = {{2, 1, 0, {2, 1}}, {3, 1, 0, {1, 1}}, {2, 2, 0, {1, 1}}};
+    limits broken[RULES];
     for (uint32_t r = 0; r < RULES; r++)
-        has_rule[r] = 1;
-    if (is_large)
-        failures = explore_worlds(large, sizeof large / sizeof *large);
-    else if (argc == 1)
-        failures = explore_worlds(small, sizeof small / sizeof *small);
-    most = broken;
-    for (uint32_t r = 0; r < RULES && !is_large; r++) {
-        if (argc > 1 && strcmp(argv[1], rule_names[r]) != 0)
-            continue;
-        has_rule[r] = 0;
-        failures += search_explore(&replicas, rule_names[r], argc == 1) != 0;
-        has_rule[r] = 1;
-    }
-    search_free();
-    return failures > 0;
+        broken[r] = (limits){3, 2, 1, {1, 1}};
+    const search_plan plan = {.world = &replicas,
+                              .limits_bytes = sizeof(limits),
+                              .small = small,
+                              .large = large,
+                              .broken = broken,
+                              .small_count = sizeof small / sizeof *small,
+                              .large_count = sizeof large / sizeof *large,
+                              .rule_count = RULES,
+                              .set_limits = set_limits,
+                              .rules = rule_names,
+                              .has_rule = has_rule};
+    return search_main(&plan, argc, argv);
 }

@@ -126,10 +126,24 @@ all_can_finish(int expects_fault)
 }
 
 static void
+free_states(void)
+{
+    free(states);
+    free(parent);
+    free(slots);
+    free(edges);
+    states = NULL;
+    parent = slots = NULL;
+    edges = NULL;
+    state_capacity = slot_count = 0;
+    edge_capacity = 0;
+}
+
+static void
 begin(const search_world *w)
 {
     if (world != NULL && w->state_bytes != world->state_bytes)
-        search_free();
+        free_states();
     world = w;
     state_count = 0;
     edge_count = 0;
@@ -140,8 +154,10 @@ begin(const search_world *w)
     w->begin();
 }
 
-uint32_t
-search_explore(const search_world *w, const char *name, int expects_fault)
+// Prints a line that begins with `name`, and with a fault that is not expected the way to it.
+// Returns the number of states; 0: some state is faulty, or cannot come to an end.
+static uint32_t
+explore(const search_world *w, const char *name, int expects_fault)
 {
     uint8_t *state = grow(NULL, w->state_bytes); // for `states` moves when it grows
     begin(w);
@@ -170,16 +186,89 @@ search_explore(const search_world *w, const char *name, int expects_fault)
     return fine ? state_count : 0;
 }
 
-void
-search_free(void)
+// ---- messages ----------------------------------------------------------------------------------
+
+static uint32_t message_bytes; // of those being ordered
+
+static int
+compare_messages(const void *a, const void *b)
 {
-    free(states);
-    free(parent);
-    free(slots);
-    free(edges);
-    states = NULL;
-    parent = slots = NULL;
-    edges = NULL;
-    state_capacity = slot_count = 0;
-    edge_capacity = 0;
+    return memcmp(a, b, message_bytes);
+}
+
+void
+search_bag_order(void *bag, uint32_t slots, uint32_t size)
+{
+    message_bytes = size;
+    qsort(bag, slots, size, compare_messages);
+}
+
+void
+search_bag_put(void *bag, uint32_t slots, uint32_t size, uint32_t most, const void *message)
+{
+    uint32_t taken = 0;
+    uint8_t *place = NULL;
+    for (uint8_t *at = bag, *end = at + slots * size; at < end; at += size) {
+        if (memcmp(at, message, size) == 0)
+            return;
+        taken += *at != 0;
+        if (*at == 0)
+            place = at;
+    }
+    if (taken < most)
+        memcpy(place, message, size);
+}
+
+// ---- programs ----------------------------------------------------------------------------------
+
+static const void *
+limits_at(const search_plan *plan, const void *limits, uint32_t index)
+{
+    return (const uint8_t *)limits + (size_t)index * plan->limits_bytes;
+}
+
+static int
+explore_worlds(const search_plan *plan, const void *worlds, uint32_t count)
+{
+    int failures = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        char name[100];
+        plan->set_limits(limits_at(plan, worlds, i), name, sizeof name);
+        failures += explore(plan->world, name, 0) == 0;
+    }
+    return failures;
+}
+
+// only: the name of one; NULL: each.
+static int
+leave_rules_out(const search_plan *plan, const char *only)
+{
+    int failures = 0;
+    for (uint32_t r = 0; r < plan->rule_count; r++) {
+        char name[100];
+        if (only != NULL && strcmp(only, plan->rules[r]) != 0)
+            continue;
+        plan->set_limits(limits_at(plan, plan->broken, r), name, sizeof name);
+        plan->has_rule[r] = 0;
+        failures += explore(plan->world, plan->rules[r], only == NULL) != 0;
+        plan->has_rule[r] = 1;
+    }
+    return failures;
+}
+
+int
+search_main(const search_plan *plan, int argc, char **argv)
+{
+    int failures = 0;
+    for (uint32_t r = 0; r < plan->rule_count; r++)
+        plan->has_rule[r] = 1;
+    if (argc > 1 && strcmp(argv[1], "large") == 0)
+        failures = explore_worlds(plan, plan->large, plan->large_count);
+    else if (argc > 1)
+        failures = leave_rules_out(plan, argv[1]);
+    else
+        failures =
+            explore_worlds(plan, plan->small, plan->small_count) + leave_rules_out(plan, NULL);
+    free_states();
+    return failures > 0;
 }

@@ -2,6 +2,7 @@
 #ifndef TT_MODEL_STATE_SEARCH_H
 #define TT_MODEL_STATE_SEARCH_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 // States are compared byte by byte: a world writes what it does not use as zero, padding included.
@@ -18,9 +19,26 @@ typedef struct search_world {
 void search_reach(const void *state);
 // What is wrong with the step being taken, beyond what a state shows. The search ends.
 void search_fault(const char *what);
-// Prints a line that begins with `name`, and with a fault that is not expected the way to it.
-// Returns the number of states; 0: some state is faulty, or cannot come to an end.
-uint32_t search_explore(const search_world *world, const char *name, int expects_fault);
-void search_free(void);
+// Messages under way, as a world has them: bag[slots], each `size` bytes of which the first is 0
+// where there is none. Puts one in as long as there are fewer than `most`; else it is lost, as any
+// may be. So is one that lies there already: what comes twice is another matter.
+void search_bag_put(void *bag, uint32_t slots, uint32_t size, uint32_t most, const void *message);
+// In one order, so that equal bags are equal bytes.
+void search_bag_order(void *bag, uint32_t slots, uint32_t size);
+
+// What a program of a model does: without arguments it explores all small worlds, in which there
+// may be no fault, and one for each rule that is left out, in which there must be one; with
+// `large`, the large worlds; with the name of a rule, the way to the fault without it.
+typedef struct search_plan {
+    const search_world *world;
+    uint32_t limits_bytes;              // of one world's limits
+    const void *small, *large, *broken; // [small_count], [large_count], [rule_count]
+    uint32_t small_count, large_count, rule_count;
+    void (*set_limits)(const void *limits, char *name, size_t size); // in force from here on
+    const char *const *rules;
+    int *has_rule;
+} search_plan;
+// The program's exit status.
+int search_main(const search_plan *plan, int argc, char **argv);
 
 #endif
