@@ -128,13 +128,11 @@ choose_rows(tti_node *node, uint32_t slot, uint32_t *rows)
         return 0; // others train what it would take
     if (!is_bsp(node)) {
         uint32_t unit = (uint32_t)job->spec.batch_size, wanted = unit * node->now.aggregation;
-        node->batch_micro[slot] = node->now.aggregation;
-        if (node->kept_count > 0) {
-            wanted = take_kept(node, wanted, rows);
-            node->batch_micro[slot] = (wanted + unit - 1) / unit;
-            return wanted;
-        }
-        return take_rows(node, wanted, rows);
+        uint32_t taken =
+            node->kept_count > 0 ? take_kept(node, wanted, rows) : take_rows(node, wanted, rows);
+        // Of what is left over, or of the last epoch's end, there are fewer.
+        node->batch_micro[slot] = (taken + unit - 1) / unit;
+        return taken;
     }
     int slice = next_owned_slice(node, node->slice);
     if (slice < 0) {

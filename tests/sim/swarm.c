@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EPOCHS = 2, STEPS_MAX = 4, FAULTS_MAX = 5, MERGED_MAX = 4 };
+enum { EPOCHS = 3, STEPS_MAX = 4, FAULTS_MAX = 5, MERGED_MAX = 4 };
 
 static const char *
 one_of(tt_rng *rng, const char *const *words, size_t count)
@@ -211,9 +211,9 @@ judge(const drawn *d, const outcome *alone, const outcome *moved)
             return "another model";
         return NULL;
     }
-    // The last batches may overshoot by one a worker.
+    // What a worker that died had under way may count and be trained once more.
     uint64_t merged = merges(d) ? MERGED_MAX : 1;
-    uint64_t most = examples + merged * d->batch * d->nodes;
+    uint64_t most = examples + (d->mortal ? merged * d->batch * d->nodes : 0);
     if (moved->result.examples < examples || moved->result.examples > most) {
         (void)snprintf(why, sizeof why, "%llu examples instead of %llu to %llu",
                        (unsigned long long)moved->result.examples, (unsigned long long)examples,
