@@ -200,6 +200,21 @@ choose_rounds_to_redo(const tti_runtime *rt, tt_ps_view *next)
     next->redo_until = most + 2;
 }
 
+// What the dead have trained in rounds that are over, and not told of: nobody does it again, who
+// would.
+static void
+count_rounds_before(tti_runtime *rt, const uint8_t *is_dead, const tt_ps_view *before, uint32_t end)
+{
+    for (uint32_t k = 0; k < before->slice_count; k++) {
+        uint16_t owner = before->slice_owner[k];
+        uint32_t rows = tti_job_slice_rows(rt->job, k), told = rt->work.slice_counts[k].next;
+        if (owner >= rt->node_count || !is_dead[owner])
+            continue;
+        for (uint32_t round = told > 64 ? told - 64 : 0; round < end; round++)
+            (void)tti_work_count_slice(&rt->work, k, round, rows);
+    }
+}
+
 // After the publication, never before: who takes over what the dead one had refuses by then what it
 // still sends (ps: rule 8).
 static void
@@ -260,6 +275,8 @@ bury(tti_runtime *rt)
         return;
     }
     m->must_go_back |= rt->job->table.consistency == TT_PS_BSP && !again;
+    if (rt->job->table.consistency == TT_PS_BSP && again)
+        count_rounds_before(rt, is_dead, before, view->redo_from);
     hand_out(rt, is_dead, before);
     say_promotions(rt);
     if (restores)
