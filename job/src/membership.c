@@ -207,11 +207,8 @@ count_rounds_before(tti_runtime *rt, const uint8_t *is_dead, const tt_ps_view *b
 {
     for (uint32_t k = 0; k < before->slice_count; k++) {
         uint16_t owner = before->slice_owner[k];
-        uint32_t rows = tti_job_slice_rows(rt->job, k), told = rt->work.slice_counts[k].next;
-        if (owner >= rt->node_count || !is_dead[owner])
-            continue;
-        for (uint32_t round = told > 64 ? told - 64 : 0; round < end; round++)
-            (void)tti_work_count_slice(&rt->work, k, round, rows);
+        if (owner < rt->node_count && is_dead[owner])
+            tti_work_count_slice_before(&rt->work, k, end, tti_job_slice_rows(rt->job, k));
     }
 }
 

@@ -215,8 +215,8 @@ tti_training_set_limits(tti_training *tr)
 {
     const tt_job *job = tr->job;
     double examples = job->spec.stop_epochs * (double)job->train->row_count;
-    // As many epochs of every example, not examples of any epoch: the last one is whole, too.
     tr->rt->work.example_limit = examples < 9e18 ? (uint64_t)ceil(examples) : UINT64_MAX;
+    // So many epochs of every example, not as many examples of any epoch: the last one is whole.
     if (examples < 9e18)
         tt_ledger_set_limit(tr->rt->work.ledger, (uint64_t)ceil(job->spec.stop_epochs));
     double rounds = ceil(examples / (double)job->spec.batch_size);

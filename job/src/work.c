@@ -120,6 +120,15 @@ tti_work_count_slice(tti_work *work, uint32_t slice, uint32_t round, uint32_t ex
 }
 
 void
+tti_work_count_slice_before(tti_work *work, uint32_t slice, uint32_t round, uint32_t examples)
+{
+    enum { KNOWN = 64 }; // rounds that a tti_slice_count tells apart; those before were counted
+    uint32_t next = work->slice_counts[slice].next;
+    for (uint32_t r = next > KNOWN ? next - KNOWN : 0; r < round; r++)
+        (void)tti_work_count_slice(work, slice, r, examples);
+}
+
+void
 tti_work_begin_at_round(tti_work *work, uint32_t round)
 {
     for (uint32_t k = 0; k < TT_PS_SLICES_MAX; k++)

@@ -50,6 +50,8 @@ uint64_t tti_work_count(tti_work *work, uint32_t merged, uint32_t examples);
 // BSP: counts a slice of a round of so many examples, unless it was counted before: by a worker
 // that died since, or by the same before it went back. Returns how many were before. [master]
 uint64_t tti_work_count_slice(tti_work *work, uint32_t slice, uint32_t round, uint32_t examples);
+// The same of all rounds before this one, which are over. [master]
+void tti_work_count_slice_before(tti_work *work, uint32_t slice, uint32_t round, uint32_t examples);
 // All slices stand before this round.
 void tti_work_begin_at_round(tti_work *work, uint32_t round);
 

@@ -1,5 +1,5 @@
 // Views: who serves, who works, which partition and which slice is whose.
-#include "server_core.h"
+#include "placement.h"
 #include <string.h>
 
 static size_t

@@ -5,6 +5,7 @@
 #include "key_lists.h"
 #include "lend.h"
 #include "partition.h"
+#include "placement.h"
 #include "tt/ps.h"
 
 typedef enum tti_slot_state {
@@ -71,7 +72,7 @@ typedef struct tti_departure {
     uint8_t *licensed; // one byte a row: promised to a worker that will carry it, or drained
     uint32_t cursor;   // next row to drain
     int drained;
-    int by_copy; // the new owner gets everything in one piece, and this one stays as backup
+    int by_copy; // the new owner gets everything in one piece (tti_ps_view_hands_over)
 } tti_departure;
 
 // A node that is to have all that the owner acknowledges.
@@ -187,11 +188,6 @@ tti_padded(size_t bytes)
 uint32_t *tti_server_rows(tt_ps_server *server, size_t count);
 float *tti_server_values(tt_ps_server *server, size_t count);
 uint8_t *tti_server_bytes(tt_ps_server *server, size_t count);
-
-// placement.c
-// Whether a partition that moves goes to its new owner in one piece, for the old one stays as its
-// backup: where it moves to its backup, or to the host of that.
-int tti_ps_view_hands_over(const tt_ps_view *view, uint32_t partition);
 
 // frame_checks.c
 // Whether the payload of what was sent to a server is as long as the frame says, and what it asks

@@ -166,9 +166,8 @@ tt_ledger_set_limit(tt_ledger *ledger, uint64_t epochs)
 }
 
 // The shard for `node` to draw from next, or NO_SHARD when all have reached the last epoch's end:
-// the five rules of the header, as ranks 1 to 5. The first
-// shard of the lowest rank, looked for from a place that differs between nodes so that those who
-// steal do not crowd.
+// the five rules of the header, as ranks 1 to 5. The first shard of the lowest rank, looked for
+// from a place that differs between nodes so that those who steal do not crowd.
 static uint32_t
 choose(const tt_ledger *ledger, uint32_t node)
 {

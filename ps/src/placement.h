@@ -1,0 +1,12 @@
+// What servers read from a view about a move.
+#ifndef TTI_PLACEMENT_H
+#define TTI_PLACEMENT_H
+
+#include "tt/ps.h"
+
+// Whether a partition that moves goes to its new owner in one piece: where that has a copy of it,
+// or where the old one stays as its backup, for the partition moves to its backup or to that one's
+// host. Whichever later generation it is read from, as long as the move lasts.
+int tti_ps_view_hands_over(const tt_ps_view *view, uint32_t partition);
+
+#endif
