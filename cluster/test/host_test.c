@@ -1,6 +1,7 @@
 // Goal: a host's process starts tasks with their descriptors and the caller's memory, tells how
 // each ends, and nothing is left behind: not when tasks hang, when the host's process is killed or
-// stands still, or when its caller is killed. Method: real processes.
+// stands still, or when its caller is killed. A caller that has bequeathed them leaves them to one
+// successor of the same user, for a time. Method: real processes.
 #include "tt/cluster_host.h"
 #include <errno.h>
 #include <setjmp.h>
@@ -194,6 +195,189 @@ nothing_outlives_the_caller(void **state)
     (void)close(ends[1]);
 }
 
+// ---- successors --------------------------------------------------------------------------------
+
+#define MS UINT64_C(1000000)
+
+// What a caller that will die has left behind.
+typedef struct orphan {
+    char name[64];
+    pid_t caller;
+    int pipe[2];
+    int task; // the process of task HANGS
+} orphan;
+
+_Noreturn static void
+live_and_bequeath(const orphan *o, uint64_t patience_ns, int forget)
+{
+    tt_host *host;
+    if (tt_host_open(TASKS, body, NULL, &host, NULL) != TT_OK)
+        _exit(1);
+    int task = start(host, HANGS);
+    if (tt_host_bequeath(host, o->name, patience_ns, o->pipe, 2, NULL) != TT_OK)
+        _exit(1);
+    if (forget)
+        tt_host_forget(host);
+    (void)!write(o->pipe[1], &task, sizeof task);
+    for (;;)
+        (void)pause();
+}
+
+static orphan
+leave(uint64_t patience_ns, int forget)
+{
+    static int number;
+    orphan o = {.task = 0};
+    (void)snprintf(o.name, sizeof o.name, "trimtab-test/%d/%d", getpid(), number++);
+    assert_int_equal(pipe(o.pipe), 0);
+    o.caller = fork();
+    if (o.caller == 0)
+        live_and_bequeath(&o, patience_ns, forget);
+    assert_true(o.caller > 0);
+    assert_int_equal(read(o.pipe[0], &o.task, sizeof o.task), sizeof o.task);
+    return o;
+}
+
+static void
+kill_caller(const orphan *o)
+{
+    assert_int_equal(kill(o->caller, SIGKILL), 0);
+    assert_int_equal(waitpid(o->caller, NULL, 0), o->caller);
+}
+
+static tt_status
+inherit(const orphan *o, tt_host_estate *estate, tt_host **out)
+{
+    static int pids[TASKS];
+    tt_status status = TT_NOTFOUND;
+    estate->pid = pids;
+    // The host's process may not have heard yet that its caller is gone.
+    for (int i = 0; status == TT_NOTFOUND && i < 200; i++) {
+        status = tt_host_inherit(o->name, TASKS, estate, out, NULL);
+        if (status != TT_OK)
+            nap();
+    }
+    return status;
+}
+
+static void
+close_estate(const tt_host_estate *estate, const orphan *o)
+{
+    for (uint32_t i = 0; i < estate->count; i++)
+        (void)close(estate->descriptors[i]);
+    (void)close(o->pipe[0]);
+    (void)close(o->pipe[1]);
+}
+
+static void
+a_successor_inherits_everything(void **state)
+{
+    TT_UNUSED(state);
+    orphan o = leave(60000 * MS, 0);
+    tt_host_estate estate;
+    tt_host *host;
+    char text[8] = "";
+    kill_caller(&o);
+    assert_int_equal(inherit(&o, &estate, &host), TT_OK);
+    assert_int_equal(kill(o.task, 0), 0);
+    assert_int_equal(estate.pid[HANGS], o.task);
+    assert_int_equal(estate.pid[0], 0);
+    assert_int_equal(estate.count, 2);
+    assert_int_equal(write(estate.descriptors[1], "handed", 6), 6);
+    assert_int_equal(read(o.pipe[0], text, sizeof text), 6);
+    assert_string_equal(text, "handed");
+    // It starts, kills and tells as for the caller it had.
+    assert_int_equal(tt_host_start(host, 1, NULL, 0, NULL), TT_OK);
+    assert_int_equal(await(host).kind, TT_HOST_STARTED);
+    assert_int_equal(await(host).kind, TT_HOST_ENDED);
+    tt_host_kill(host, HANGS);
+    assert_int_equal(await(host).pid, o.task);
+    int pid = start(host, HANGS);
+    tt_host_close(host);
+    await_gone(pid);
+    close_estate(&estate, &o);
+    assert_int_equal(tt_host_inherit(o.name, TASKS, &estate, &host, NULL), TT_NOTFOUND);
+}
+
+static void
+there_is_one_caller_at_a_time(void **state)
+{
+    TT_UNUSED(state);
+    orphan o = leave(60000 * MS, 0);
+    tt_host_estate estate, other;
+    tt_host *host, *second;
+    int pids[TASKS];
+    estate.pid = other.pid = pids;
+    assert_int_equal(tt_host_inherit(o.name, TASKS, &estate, &host, NULL), TT_NOTFOUND);
+    kill_caller(&o);
+    assert_int_equal(inherit(&o, &estate, &host), TT_OK);
+    assert_int_equal(tt_host_inherit(o.name, TASKS, &other, &second, NULL), TT_NOTFOUND);
+    tt_host_close(host);
+    close_estate(&estate, &o);
+}
+
+static void
+successors_may_die_too(void **state)
+{
+    TT_UNUSED(state);
+    orphan o = leave(60000 * MS, 0);
+    tt_host_estate estate;
+    tt_host *host;
+    kill_caller(&o);
+    for (int i = 0; i < 3; i++) {
+        pid_t successor = fork();
+        if (successor == 0)
+            _exit(inherit(&o, &estate, &host) == TT_OK ? 0 : 1);
+        int wait_status;
+        assert_int_equal(waitpid(successor, &wait_status, 0), successor);
+        assert_int_equal(wait_status, 0);
+    }
+    assert_int_equal(inherit(&o, &estate, &host), TT_OK);
+    assert_int_equal(estate.pid[HANGS], o.task);
+    tt_host_close(host);
+    await_gone(o.task);
+    close_estate(&estate, &o);
+}
+
+static void
+without_a_successor_all_ends(void **state)
+{
+    TT_UNUSED(state);
+    for (int forget = 0; forget < 2; forget++) {
+        orphan o = leave(forget ? 60000 * MS : 100 * MS, forget);
+        tt_host_estate none = {.count = 0};
+        kill_caller(&o);
+        await_gone(o.task);
+        close_estate(&none, &o);
+    }
+}
+
+static void
+a_stranger_inherits_nothing(void **state)
+{
+    TT_UNUSED(state);
+    if (getuid() != 0)
+        skip(); // only root can be somebody else
+    orphan o = leave(60000 * MS, 0);
+    tt_host_estate estate;
+    tt_host *host;
+    int wait_status;
+    kill_caller(&o);
+    pid_t stranger = fork();
+    if (stranger == 0) {
+        enum { NOBODY = 65534 };
+        if (setuid(NOBODY) != 0)
+            _exit(2);
+        _exit(inherit(&o, &estate, &host) == TT_NOTFOUND ? 0 : 1);
+    }
+    assert_int_equal(waitpid(stranger, &wait_status, 0), stranger);
+    assert_int_equal(wait_status, 0);
+    assert_int_equal(inherit(&o, &estate, &host), TT_OK);
+    tt_host_close(host);
+    await_gone(o.task);
+    close_estate(&estate, &o);
+}
+
 int
 main(void)
 {
@@ -203,6 +387,11 @@ main(void)
         cmocka_unit_test(what_is_there_is_not_begun_twice),
         cmocka_unit_test(nothing_outlives_the_host),
         cmocka_unit_test(nothing_outlives_the_caller),
+        cmocka_unit_test(a_successor_inherits_everything),
+        cmocka_unit_test(there_is_one_caller_at_a_time),
+        cmocka_unit_test(successors_may_die_too),
+        cmocka_unit_test(without_a_successor_all_ends),
+        cmocka_unit_test(a_stranger_inherits_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

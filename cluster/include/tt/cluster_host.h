@@ -3,7 +3,8 @@
 // it can fork a task at any time; what its caller had in memory the tasks have, too, and share
 // until they write to it.
 //
-// No task outlives its host's process, and that one does not outlive its caller.
+// No task outlives its host's process, and that one does not outlive its caller, unless the caller
+// has bequeathed what a successor needs (tt_host_bequeath) and died: then it waits for one.
 //
 // Caveats: a task begins with the caller's memory, but without its threads and without any open
 // descriptor besides those that it is handed and standard error.
@@ -45,5 +46,29 @@ tt_host_start(tt_host *host, uint32_t task, const int *descriptors, uint32_t cou
 void tt_host_kill(tt_host *host, uint32_t task);
 // The next news, if there are any; does not wait.
 int tt_host_next(tt_host *host, tt_host_news *out);
+
+// If the caller dies from here on, the tasks and the host's process stay for so long, and a process
+// of the same user that knows the name inherits these descriptors, which are duplicated. Takes the
+// place of what was bequeathed before; the name stays as it was first said. errors TT_IO, TT_PEER
+TT_NODISCARD tt_status tt_host_bequeath(tt_host *host,
+                                        const char *name,
+                                        uint64_t patience_ns,
+                                        const int *descriptors,
+                                        uint32_t count,
+                                        tt_error *err);
+// From here on all ends with the caller again.
+void tt_host_forget(tt_host *host);
+
+// What was bequeathed. The descriptors are the caller's.
+typedef struct tt_host_estate {
+    int descriptors[TT_HOST_DESCRIPTORS_MAX];
+    uint32_t count;
+    int *pid; // [task_count], the caller's: of the tasks that are there; 0: it is not
+} tt_host_estate;
+
+// The host's process that somebody has left behind, with its tasks and its memory as they are. It
+// goes on as if the caller had opened it. errors TT_NOTFOUND there is none; TT_NOMEM
+TT_NODISCARD tt_status tt_host_inherit(
+    const char *name, uint32_t task_count, tt_host_estate *estate, tt_host **out, tt_error *err);
 
 #endif
