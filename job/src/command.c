@@ -9,25 +9,17 @@ tti_command_open(tti_runtime *rt, tt_error *err)
 {
     tti_command *c = &rt->command;
     c->nodes = tt_mem_zalloc(rt->node_count, sizeof *c->nodes);
-    tt_status status = c->nodes != NULL ? TT_OK : TT_NOMEM;
-    for (uint32_t n = 0; status == TT_OK && n < rt->node_count; n++)
-        status = tti_account_open(&c->nodes[n].account, tti_worker_rows_max(rt->job));
-    c->batch = tt_mem_zalloc(tti_worker_rows_max(rt->job), sizeof *c->batch);
-    if (status != TT_OK || c->batch == NULL)
-        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
-    return TT_OK;
+    return c->nodes != NULL
+               ? TT_OK
+               : tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
 }
 
 void
 tti_command_close(tti_runtime *rt)
 {
     tti_command *c = &rt->command;
-    for (uint32_t n = 0; c->nodes != NULL && n < rt->node_count; n++)
-        tti_account_close(&c->nodes[n].account);
     tt_mem_free(c->nodes);
-    tt_mem_free(c->batch);
     tt_mem_free(c->pending);
-    tt_mem_free(c->quarantine);
     tt_archive_fini(&c->out);
     c->nodes = NULL;
 }
@@ -56,7 +48,7 @@ static void
 grant(tti_runtime *rt, uint32_t n, uint64_t fair)
 {
     tti_reach *reach = &rt->command.nodes[n];
-    tti_account *account = &reach->account;
+    const tti_account *account = &rt->books.nodes[n].account;
     uint64_t unit = TT_MAX(reach->unit, 1u);
     uint64_t wanted = TT_MIN(reach->wanted, account->trained + TT_MAX(fair, 2 * unit));
     if (wanted < account->granted + unit || rt->board.stop)
@@ -68,8 +60,7 @@ grant(tti_runtime *rt, uint32_t n, uint64_t fair)
         uint32_t batch = (uint32_t)unit;
         if (tti_account_room(account) < batch)
             return;
-        uint32_t taken = tti_work_take(&rt->work, n, batch, rt->command.batch);
-        tti_account_grant(account, rt->command.batch, taken);
+        uint32_t taken = tti_books_take(rt, n, batch);
         wanted -= TT_MIN(taken, wanted);
         reach->dry = taken < batch;
     }
@@ -79,13 +70,13 @@ grant(tti_runtime *rt, uint32_t n, uint64_t fair)
 static void
 end_quarantine(tti_runtime *rt)
 {
-    tti_command *c = &rt->command;
+    const tti_books *books = &rt->books;
     const tt_ps_view *view = rt->newest->view;
-    for (uint32_t n = 0; c->quarantine_count > 0 && n < rt->node_count; n++)
-        if (!view->is_gone[n] && rt->standings[n].adopted_generation < c->quarantine_generation)
+    for (uint32_t n = 0; books->quarantine_count > 0 && n < rt->node_count; n++)
+        if (!view->is_gone[n] && rt->standings[n].adopted_generation < books->quarantine_generation)
             return;
-    tti_work_return(&rt->work, c->quarantine, c->quarantine_count);
-    c->quarantine_count = 0;
+    if (books->quarantine_count > 0)
+        tti_books_end_quarantine(rt);
 }
 
 void
@@ -101,35 +92,10 @@ tti_command_grant(tti_runtime *rt)
 }
 
 static void
-quarantine(tti_command *c, const tti_account *account)
-{
-    uint32_t count = (uint32_t)tti_account_untrained(account);
-    size_t wanted = c->quarantine_count + count;
-    if (count == 0)
-        return;
-    if (wanted > c->quarantine_capacity) {
-        uint32_t *grown = tt_mem_realloc(c->quarantine, 2 * wanted * sizeof *grown);
-        TT_ASSERT(grown != NULL); // without it examples would be lost
-        c->quarantine = grown;
-        c->quarantine_capacity = 2 * wanted;
-    }
-    tti_account_copy(account, account->trained, c->quarantine + c->quarantine_count, count);
-    c->quarantine_count += count;
-}
-
-// The worker has retired: what it gives back nobody else counts.
-static void
 take_back(tti_runtime *rt, uint32_t n)
 {
     tti_reach *reach = &rt->command.nodes[n];
-    for (uint64_t first = reach->account.trained; first < reach->account.granted;) {
-        const uint32_t *rows;
-        uint32_t count = tti_account_rows(&reach->account, first, &rows);
-        tti_work_return(&rt->work, rows, count);
-        first += count;
-    }
-    tt_ledger_release(rt->work.ledger, n);
-    tti_account_next(&reach->account);
+    tti_books_take_back(rt, n);
     reach->rows_sent = reach->rows_heard = reach->wanted = 0;
     reach->dry = 0;
 }
@@ -137,54 +103,12 @@ take_back(tti_runtime *rt, uint32_t n)
 void
 tti_command_bury(tti_runtime *rt, uint32_t n, uint32_t generation)
 {
-    tti_command *c = &rt->command;
-    tti_reach *reach = &c->nodes[n];
-    tti_account account = reach->account;
-    quarantine(c, &account);
-    c->quarantine_generation = generation;
-    tt_ledger_release(rt->work.ledger, n);
+    tti_books_bury(rt, n, generation);
     tti_runtime_lose_counts(rt, n);
-    tti_account_next(&account);
-    account.number = 1; // as a new process counts
-    *reach = (tti_reach){.account = account};
+    rt->command.nodes[n] = (tti_reach){0};
     tti_standing *standing = &rt->standings[n];
     tti_records records = standing->records;
     *standing = (tti_standing){.records = records};
-}
-
-uint64_t
-tti_command_untrained_count(const tti_runtime *rt)
-{
-    const tti_command *c = &rt->command;
-    uint64_t count = c->quarantine_count;
-    for (uint32_t n = 0; n < rt->node_count; n++)
-        count += tti_account_untrained(&c->nodes[n].account);
-    return count;
-}
-
-// Whole batches, the next one last, for it is taken first; within a batch in order.
-static void
-save_account(const tti_account *account, uint32_t unit, uint32_t *batch_rows, tt_archive *out)
-{
-    uint64_t end = account->granted;
-    while (end > account->trained) {
-        uint64_t size = TT_MAX(unit, 1u), batch = (end - account->trained - 1) / size;
-        uint64_t begin = account->trained + batch * size;
-        uint32_t count = (uint32_t)(end - begin);
-        tti_account_copy(account, begin, batch_rows, count);
-        tt_archive_field(out, batch_rows, count * sizeof *batch_rows);
-        end = begin;
-    }
-}
-
-void
-tti_command_save_untrained(const tti_runtime *rt, tt_archive *out)
-{
-    const tti_command *c = &rt->command;
-    if (c->quarantine_count > 0)
-        tt_archive_field(out, c->quarantine, c->quarantine_count * sizeof *c->quarantine);
-    for (uint32_t n = 0; n < rt->node_count; n++)
-        save_account(&c->nodes[n].account, c->nodes[n].unit, c->batch, out);
 }
 
 // ---- orders ------------------------------------------------------------------------------------
@@ -194,6 +118,7 @@ order_for(const tti_runtime *rt, uint32_t n)
 {
     const tti_board *board = &rt->board;
     const tti_reach *reach = &rt->command.nodes[n];
+    const tti_book *book = &rt->books.nodes[n];
     return (tti_order){.number = reach->last.number,
                        .stop = (uint32_t)board->stop,
                        .pause = (uint32_t)board->pause,
@@ -203,10 +128,10 @@ order_for(const tti_runtime *rt, uint32_t n)
                        .gate = board->gate,
                        .hold_round = board->hold_round,
                        .rest_call = board->rest_call,
-                       .records_heard = reach->records_heard,
-                       .ends_heard = reach->ends_heard,
+                       .records_heard = book->records_heard,
+                       .ends_heard = book->ends_heard,
                        .report_heard = reach->report_number,
-                       .lease = reach->account.number,
+                       .lease = book->account.number,
                        .dry = (uint32_t)reach->dry,
                        .row_first = reach->rows_sent,
                        .generation = rt->newest->view->generation};
@@ -285,7 +210,7 @@ is_due(tti_runtime *rt, uint32_t n, uint64_t now_ns, tti_order *order, const uin
     if (reach->rows_heard < reach->rows_sent && is_overdue(rt, reach->rows_ns, now_ns))
         reach->rows_sent = reach->rows_heard;
     *order = order_for(rt, n);
-    order->row_count = tti_account_rows(&reach->account, order->row_first, rows);
+    order->row_count = tti_account_rows(&rt->books.nodes[n].account, order->row_first, rows);
     order->has_generation = reach->generation < newest && (reach->told_generation < newest ||
                                                            is_overdue(rt, reach->told_ns, now_ns));
     if (reach->owes || order->row_count > 0 || order->has_generation ||
@@ -302,6 +227,7 @@ is_due(tti_runtime *rt, uint32_t n, uint64_t now_ns, tti_order *order, const uin
 void
 tti_command_send(tti_runtime *rt)
 {
+    tti_books_enter_board(rt);
     uint64_t now_ns = tt_clock_now(&rt->clock);
     const uint32_t *rows;
     tti_order order;
@@ -329,38 +255,30 @@ keep_record(tti_command *c, const tti_record *record)
 static void
 hear_records(tti_runtime *rt, uint32_t n, const tti_report_parts *parts)
 {
-    tti_reach *reach = &rt->command.nodes[n];
+    const tti_book *book = &rt->books.nodes[n];
     const tti_report *report = &parts->report;
-    if (report->record_first > reach->records_heard)
+    if (report->record_first > book->records_heard)
         return; // some before these were lost, and will be said again
-    uint64_t skip = reach->records_heard - report->record_first;
+    uint64_t skip = book->records_heard - report->record_first;
     for (uint64_t i = skip; i < report->record_count; i++) {
         tti_record record;
         memcpy(&record, (const uint8_t *)parts->records + i * sizeof record, sizeof record);
         keep_record(&rt->command, &record);
-        if (rt->job->table.consistency != TT_PS_BSP)
-            tti_account_trained(&reach->account, record.examples);
-        reach->records_heard++;
+        tti_books_hear_record(rt, n, &record);
     }
 }
 
 static void
 hear_ends(tti_runtime *rt, uint32_t n, const tti_report_parts *parts)
 {
-    tti_reach *reach = &rt->command.nodes[n];
+    const tti_book *book = &rt->books.nodes[n];
     const tti_report *report = &parts->report;
-    if (report->end_first > reach->ends_heard)
+    if (report->end_first > book->ends_heard)
         return;
-    for (uint64_t i = reach->ends_heard - report->end_first; i < report->end_count; i++) {
+    for (uint64_t i = book->ends_heard - report->end_first; i < report->end_count; i++) {
         tti_end end;
         memcpy(&end, (const uint8_t *)parts->ends + i * sizeof end, sizeof end);
-        reach->ends_heard++;
-        if (end.partition >= rt->job->table.partition_count)
-            continue;
-        if (end.kind == TTI_END_MOVE)
-            rt->board.retired(rt->board.self, end.partition, end.generation);
-        else
-            tti_runtime_backed(rt, n, end.partition, end.generation);
+        tti_books_hear_end(rt, n, &end);
     }
 }
 
@@ -388,9 +306,10 @@ static void
 hear_rows(tti_runtime *rt, uint32_t n, const tti_report *report, int complete)
 {
     tti_reach *reach = &rt->command.nodes[n];
-    if (report->lease != reach->account.number)
+    const tti_account *account = &rt->books.nodes[n].account;
+    if (report->lease != account->number)
         return;
-    reach->rows_heard = TT_MIN(report->received, reach->account.granted);
+    reach->rows_heard = TT_MIN(report->received, account->granted);
     reach->wanted = report->wanted;
     reach->unit = TT_MIN(report->unit, tti_worker_rows_max(rt->job));
     if (complete && report->lease_closed == report->lease)
@@ -414,7 +333,7 @@ tti_command_hear(tti_runtime *rt, uint32_t n, const tt_frame *frame, const uint8
     reach->generation = report->generation;
     hear_records(rt, n, &parts);
     hear_ends(rt, n, &parts);
-    int complete = reach->records_heard >= report->record_first + report->record_count;
+    int complete = rt->books.nodes[n].records_heard >= report->record_first + report->record_count;
     hear_standing(&rt->standings[n], report, complete);
     if (rt->job->table.consistency != TT_PS_BSP)
         hear_rows(rt, n, report, complete);
@@ -446,10 +365,7 @@ static void
 count_record(tti_runtime *rt, tti_record *record)
 {
     tti_command *c = &rt->command;
-    if (rt->job->table.consistency == TT_PS_BSP) {
-        uint32_t slice = TT_MIN(record->slice, (uint32_t)TT_PS_SLICES_MAX - 1);
-        (void)tti_work_count_slice(&rt->work, slice, (uint32_t)record->sequence, record->examples);
-    } else {
+    if (rt->job->table.consistency != TT_PS_BSP) {
         record->staleness = (float)done_since(c, record->pulled_ns);
         record->sequence = tti_work_count(&rt->work, 1, record->examples);
     }

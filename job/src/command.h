@@ -1,5 +1,6 @@
 // How the master reaches nodes that do not share its memory: it sends them what is on the board,
-// hears how they stand, grants them rows and counts what they have trained.
+// hears how they stand, grants them rows and counts what they have trained. What of that may not be
+// forgotten is in its books (books.h).
 //
 // Thread: the master's.
 #ifndef TTI_COMMAND_H
@@ -11,7 +12,6 @@ struct tti_runtime;
 
 // One node, under its present attempt.
 typedef struct tti_reach {
-    tti_account account;
     uint64_t rows_sent, rows_heard; // of those granted
     uint64_t wanted;
     uint32_t unit;
@@ -23,7 +23,6 @@ typedef struct tti_reach {
     uint64_t report_number; // of the last one heard
     int owes;               // an answer to it
     uint32_t generation, told_generation; // newest that it knows; that it was told
-    uint64_t records_heard, ends_heard;
 } tti_reach;
 
 // How many iterations were applied between two moments, of the last ones.
@@ -36,11 +35,6 @@ typedef struct tti_command {
     size_t pending_count, pending_capacity;
     uint64_t history[TTI_HISTORY]; // when the last ones were done
     uint64_t history_count;
-    // Rows of the dead, and the generation that every node must know before others train them.
-    uint32_t *quarantine;
-    size_t quarantine_count, quarantine_capacity;
-    uint32_t quarantine_generation;
-    uint32_t *batch; // rows on their way to an account
     tt_archive out;
 } tti_command;
 
@@ -61,8 +55,4 @@ void tti_command_count(struct tti_runtime *rt);
 void tti_command_bury(struct tti_runtime *rt, uint32_t n, uint32_t generation);
 // Gives rows to those who want some.
 void tti_command_grant(struct tti_runtime *rt);
-// Rows that were granted and not trained, the next ones last.
-uint64_t tti_command_untrained_count(const struct tti_runtime *rt);
-void tti_command_save_untrained(const struct tti_runtime *rt, tt_archive *out);
-
 #endif

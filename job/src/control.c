@@ -21,12 +21,18 @@ tti_order_write(const tti_order *order,
     append(out, rows, order->row_count * sizeof *rows);
     if (!order->has_generation)
         return;
+    tti_generation_write(generation, out);
+}
+
+void
+tti_generation_write(const tti_generation *generation, tt_archive *out)
+{
     append(out, &generation->setting, sizeof generation->setting);
     tt_ps_view_save(generation->view, out);
 }
 
-static tt_status
-read_generation(tt_archive *in, tti_generation **out)
+tt_status
+tti_generation_read(tt_archive *in, tti_generation **out)
 {
     tti_generation *generation = tt_mem_zalloc(1, sizeof *generation);
     if (generation == NULL)
@@ -54,11 +60,11 @@ tti_order_read(const void *bytes, size_t count, tti_order_parts *out)
     out->rows = tt_archive_borrow(&in, out->order.row_count * sizeof(uint32_t));
     if (out->rows == NULL)
         return TT_CORRUPT;
-    return out->order.has_generation ? read_generation(&in, &out->generation) : TT_OK;
+    return out->order.has_generation ? tti_generation_read(&in, &out->generation) : TT_OK;
 }
 
-static int
-generation_fits(const tt_job *job, const tti_generation *generation)
+int
+tti_generation_fits(const tt_job *job, const tti_generation *generation)
 {
     const tt_ps_view *view = generation->view;
     const tt_ps_table *table = &job->table;
@@ -78,7 +84,7 @@ tti_order_fits(const tt_job *job, const tti_order_parts *parts)
         if (row >= job->train->row_count)
             return 0;
     }
-    return parts->generation == NULL || generation_fits(job, parts->generation);
+    return parts->generation == NULL || tti_generation_fits(job, parts->generation);
 }
 
 // ---- reports -----------------------------------------------------------------------------------

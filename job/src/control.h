@@ -45,6 +45,14 @@ typedef struct tti_report {
     uint64_t record_first, end_first;
 } tti_report;
 
+// A generation as bytes: setting and view.
+void tti_generation_write(const tti_generation *generation, tt_archive *out);
+// errors TT_CORRUPT, TT_NOMEM
+TT_NODISCARD tt_status tti_generation_read(tt_archive *in, tti_generation **out);
+// Whether it is of this job: it deals out the job's nodes, partitions and slices, and gives each of
+// its knobs a number.
+int tti_generation_fits(const tt_job *job, const tti_generation *generation);
+
 // As a frame's payload. rows[order->row_count], records and ends likewise. generation: NULL unless
 // order->has_generation. Faults are in the archive's status.
 void tti_order_write(const tti_order *order,
@@ -67,8 +75,7 @@ typedef struct tti_report_parts {
     const void *records, *ends;
 } tti_report_parts;
 
-// Whether what was read is of this job: its rows are rows of the data, its generation deals out the
-// job's nodes, partitions and slices, and gives each of its knobs a number.
+// Whether what was read is of this job: its rows are rows of the data, its generation fits.
 int tti_order_fits(const tt_job *job, const tti_order_parts *parts);
 // errors TT_CORRUPT; TT_NOMEM
 TT_NODISCARD tt_status tti_order_read(const void *bytes, size_t count, tti_order_parts *out);

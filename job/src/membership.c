@@ -11,18 +11,21 @@
 // ---- opening and closing -----------------------------------------------------------------------
 
 tt_status
-tti_membership_open(tti_runtime *rt, tt_error *err)
+tti_membership_open(tti_runtime *rt, tt_archive *books, tt_error *err)
 {
     tti_membership *m = &rt->membership;
-    const tt_ps_view *view = rt->newest->view;
     if (rt->engine == NULL)
         return TT_OK;
+    TT_TRY(tti_command_open(rt, err));
+    TT_TRY(tti_books_open(rt, err));
+    if (books != NULL)
+        TT_TRY(tti_books_load(rt, books, err));
+    const tt_ps_view *view = rt->newest->view; // the last one in the books
     tt_status status =
         tt_members_open(rt->node_count, (uint64_t)(1e9 * rt->job->spec.failure_timeout),
                         view->attempt, view->is_gone, tt_clock_now(&rt->clock), &m->members);
     if (status != TT_OK)
         return tt_error_set(err, status, NULL, NULL, "no memory for the job's nodes");
-    TT_TRY(tti_command_open(rt, err));
     rt->board.control = m->control;
     rt->board.end = rt->node_count;
     rt->apart = 1;
@@ -54,6 +57,7 @@ tti_membership_close(tti_runtime *rt)
     tti_membership *m = &rt->membership;
     close_last_checkpoint(rt);
     tti_command_close(rt);
+    tti_books_close(rt);
     tt_members_close(&m->members);
     tt_mesh_close(m->control);
     m->control = NULL;
@@ -208,7 +212,7 @@ count_rounds_before(tti_runtime *rt, const uint8_t *is_dead, const tt_ps_view *b
     for (uint32_t k = 0; k < before->slice_count; k++) {
         uint16_t owner = before->slice_owner[k];
         if (owner < rt->node_count && is_dead[owner])
-            tti_work_count_slice_before(&rt->work, k, end, tti_job_slice_rows(rt->job, k));
+            tti_books_count_rounds(rt, k, end);
     }
 }
 
@@ -267,13 +271,17 @@ bury(tti_runtime *rt)
     tt_status opened = restores ? open_last_checkpoint(rt, &err) : TT_OK;
     if (rt->job->table.consistency == TT_PS_BSP)
         choose_rounds_to_redo(rt, view);
+    // A successor of this master is to know that, too, if it is to know of the generation.
+    if (rt->job->table.consistency == TT_PS_BSP && again)
+        count_rounds_before(rt, is_dead, before, view->redo_from);
+    else if (rt->job->table.consistency == TT_PS_BSP)
+        tti_books_go_back(rt);
+    if (restores) // and what is restored it would not have
+        tti_books_give_up(rt);
     if (tti_runtime_publish(rt, view, &rt->newest->setting, &shards) != TT_OK) {
         tt_ps_view_free(view);
         return;
     }
-    m->must_go_back |= rt->job->table.consistency == TT_PS_BSP && !again;
-    if (rt->job->table.consistency == TT_PS_BSP && again)
-        count_rounds_before(rt, is_dead, before, view->redo_from);
     hand_out(rt, is_dead, before);
     say_promotions(rt);
     if (restores)

@@ -1,5 +1,6 @@
 // The runtime of a job: its nodes opened, started and closed.
 #include "runtime.h"
+#include <math.h>
 #include <string.h>
 
 // Of a move that was overtaken by a restore nobody wants to hear.
@@ -8,7 +9,7 @@ partition_retired(void *self, uint32_t partition, uint32_t generation)
 {
     tti_runtime *rt = self;
     uint32_t expected = generation;
-    if (tt_cas_acq_rel(&rt->moving[partition], &expected, 0u))
+    if (generation != 0 && tt_cas_acq_rel(&rt->moving[partition], &expected, 0u))
         (void)tt_sub_acq_rel(&rt->unretired, 1u);
     tti_board_ring(&rt->board);
 }
@@ -27,14 +28,16 @@ open_node(tti_runtime *rt, uint32_t n, tt_error *err)
 static tt_status
 open_reader(tti_runtime *rt, tt_error *err)
 {
-    rt->reading = (tti_node){.board = &rt->board, .index = rt->node_count};
+    // To the servers, a successor's is another process than the one before.
+    uint32_t masters = TT_MAX(rt->books.masters, 1u);
+    rt->reading = (tti_node){.board = &rt->board, .index = rt->node_count, .attempt = masters};
     tt_ps_hooks hooks = tti_node_hooks(&rt->reading);
     TT_TRY(
         tt_ps_client_open(&rt->job->table, rt->node_count, rt->node_count + 1,
                           rt->job->table.kind == TT_PS_SPARSE ? (uint32_t)rt->job->table.rows : 1,
                           tt_mesh_outbox(rt->mesh, rt->node_count), hooks, &rt->reader, err));
     if (rt->apart && tt_ps_copier_open(&rt->job->table, tt_mesh_outbox(rt->mesh, rt->node_count),
-                                       &rt->copier) != TT_OK)
+                                       masters, &rt->copier) != TT_OK)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for checkpoints");
     tt_ps_client_set(rt->reader, 16, 0);
     tt_ps_client_adopt(rt->reader, rt->newest->view);
@@ -112,12 +115,60 @@ continue_generations(tt_ps_view *view, const tti_restore *restore)
     tt_ps_view_place_as(view, restore->placement);
 }
 
+// That of the nodes, which are at work.
+static tt_status
+inherited_generation(tti_runtime *rt, tt_archive *books, tt_error *err)
+{
+    tt_status status = tti_books_load_generation(books, &rt->newest);
+    if (status == TT_OK && !tti_generation_fits(rt->job, rt->newest))
+        status = TT_CORRUPT;
+    if (status != TT_OK)
+        return tt_error_set(err, status, NULL, NULL, "what the last master left makes no sense");
+    tt_store_release(&rt->board.current, rt->newest); // acquired by nodes
+    return TT_OK;
+}
+
+// So many epochs of every example, not as many examples of any epoch: the last one is whole.
+static void
+set_limits(tti_runtime *rt)
+{
+    const tt_job *job = rt->job;
+    double examples = job->spec.stop_epochs * (double)job->train->row_count;
+    rt->work.example_limit = examples < 9e18 ? (uint64_t)ceil(examples) : UINT64_MAX;
+    if (examples < 9e18)
+        tt_ledger_set_limit(rt->work.ledger, (uint64_t)ceil(job->spec.stop_epochs));
+    double rounds = ceil(examples / (double)job->spec.batch_size);
+    rt->board.round_limit = rounds < 4e9 ? (uint32_t)rounds : UINT32_MAX;
+}
+
+// Each worker's shards.
+static tt_status
+deal_shards(tti_runtime *rt, tt_error *err)
+{
+    uint16_t *owner = tt_mem_zalloc(tt_shards_count(rt->job->shards), sizeof *owner);
+    if (owner == NULL)
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
+    if (tti_runtime_workers(rt) > 0) {
+        (void)tt_ledger_plan(rt->work.ledger, rt->newest->view->is_worker, owner);
+        (void)tt_ledger_assign(rt->work.ledger, owner);
+    }
+    tt_mem_free(owner);
+    return TT_OK;
+}
+
 static tt_status
 open_parts(tti_runtime *rt, const tt_setting *start, const tti_restore *restore, tt_error *err)
 {
     const tt_job *job = rt->job;
-    TT_TRY(first_generation(rt, start, err));
-    if (restore != NULL)
+    tt_archive books;
+    rt->inherits = restore != NULL && restore->books != NULL;
+    if (rt->inherits) {
+        tt_archive_read(&books, restore->books, restore->book_bytes);
+        rt->books.journal = restore->journal;
+        TT_TRY(inherited_generation(rt, &books, err));
+    } else
+        TT_TRY(first_generation(rt, start, err));
+    if (restore != NULL && !rt->inherits)
         continue_generations(rt->newest->view, restore);
     size_t rows = (size_t)rt->node_count * TTI_BATCHES_MAX * (size_t)job->spec.batch_size *
                   TTI_AGGREGATION_MAX;
@@ -129,11 +180,12 @@ open_parts(tti_runtime *rt, const tt_setting *start, const tti_restore *restore,
         TT_TRY(tt_ps_store_open(&job->table, rt->node_count, &rt->store, err));
     rt->board.mesh = rt->mesh;
     rt->board.store = rt->store;
-    TT_TRY(tti_membership_open(rt, err));
+    set_limits(rt);
+    TT_TRY(tti_membership_open(rt, rt->inherits ? &books : NULL, err));
     int loads = restore != NULL && restore->bytes != NULL;
     if (loads && rt->apart)
         TT_TRY(tti_runtime_load(rt, restore, err));
-    if (rt->apart)
+    if (rt->apart && !rt->inherits)
         tti_runtime_note_moves(rt, rt->newest->view);
     for (uint32_t n = 0; n < rt->node_count; n++) {
         TT_TRY(tti_records_open(&rt->standings[n].records, rt->node_count));
@@ -144,18 +196,13 @@ open_parts(tti_runtime *rt, const tt_setting *start, const tti_restore *restore,
     }
     if (rt->mesh != NULL)
         TT_TRY(open_reader(rt, err));
-    uint16_t *owner = tt_mem_zalloc(tt_shards_count(job->shards), sizeof *owner);
-    if (owner == NULL)
-        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
-    tt_status status = loads && !rt->apart ? tti_runtime_load(rt, restore, err) : TT_OK;
-    if (tti_runtime_workers(rt) > 0) {
-        (void)tt_ledger_plan(rt->work.ledger, rt->newest->view->is_worker, owner);
-        (void)tt_ledger_assign(rt->work.ledger, owner);
-    }
-    tt_mem_free(owner);
+    if (loads && !rt->apart)
+        TT_TRY(tti_runtime_load(rt, restore, err));
+    if (!rt->inherits)
+        TT_TRY(deal_shards(rt, err));
     if (rt->store != NULL)
         tt_ps_store_adopt(rt->store, rt->newest->view);
-    return status;
+    return TT_OK;
 }
 
 static tt_status
@@ -201,6 +248,8 @@ tti_runtime_open(const tt_job *job,
         tti_runtime_close(rt);
         return status;
     }
+    if (rt->inherits)
+        rt->elapsed_ns = tt_clock_now(&rt->clock) - rt->books.job_begin_ns;
     rt->start_ns = tt_clock_now(&rt->clock) - rt->elapsed_ns; // until it starts
     *out = rt;
     return TT_OK;
@@ -217,7 +266,8 @@ start_threads(tti_runtime *rt, tt_error *err)
 tt_status
 tti_runtime_start(tti_runtime *rt, tt_error *err)
 {
-    rt->start_ns = tt_clock_now(&rt->clock) - rt->elapsed_ns;
+    rt->start_ns =
+        rt->inherits ? rt->books.job_begin_ns : tt_clock_now(&rt->clock) - rt->elapsed_ns;
     tti_membership_begin(rt);
     tt_status status = rt->apart ? rt->engine->start(rt, err) : start_threads(rt, err);
     if (status != TT_OK)

@@ -6,6 +6,7 @@
 #ifndef TTI_RUNTIME_H
 #define TTI_RUNTIME_H
 
+#include "books.h"
 #include "checkpoint_file.h"
 #include "command.h"
 #include "engine.h"
@@ -58,6 +59,8 @@ typedef struct tti_runtime {
     tti_standing *standings; // [node_count]
     tti_membership membership;
     tti_command command;
+    tti_books books;
+    int inherits;           // another master's nodes, which go on
     tti_counts lost;        // counted by processes that have ended
     tti_node reading;       // the master's end of the mesh, which has no thread
     tt_ps_client *reader;   // its client, for evaluation
@@ -79,6 +82,11 @@ typedef struct tti_restore {
     double elapsed_s;            // on the job's clock
     uint32_t generation;         // the first one's number
     const tt_ps_view *placement; // whose partitions go where this says; NULL: dealt out anew
+    // What another master has left (tti_books_save), to take its place; then nothing else is
+    // looked at. NULL: nothing.
+    const uint8_t *books;
+    size_t book_bytes;
+    tti_journal *journal; // of those books
 } tti_restore;
 
 // runtime.c
@@ -99,6 +107,10 @@ TT_NODISCARD tt_status tti_runtime_publish(tti_runtime *rt,
                                            tt_ps_view *view,
                                            const tt_setting *setting,
                                            uint32_t *shards_moved);
+// The same without telling anybody; takes the generation, its view included. errors TT_NOMEM
+TT_NODISCARD tt_status tti_runtime_take_generation(tti_runtime *rt,
+                                                   tti_generation *generation,
+                                                   uint32_t *shards_moved);
 // Moves that are about to begin with this view. Nobody may take one back before it is noted.
 void tti_runtime_note_moves(tti_runtime *rt, const tt_ps_view *view);
 // Node n says that the backup of what it owns has a copy.
@@ -182,7 +194,8 @@ TT_NODISCARD tt_status tti_runtime_open_saved(
     tti_runtime *rt, const uint8_t *bytes, uint64_t count, tt_ps_state **out, tt_error *err);
 
 // membership.c [master]
-TT_NODISCARD tt_status tti_membership_open(tti_runtime *rt, tt_error *err);
+// books: what another master has left; NULL: nothing.
+TT_NODISCARD tt_status tti_membership_open(tti_runtime *rt, tt_archive *books, tt_error *err);
 // Lets heartbeats in, declares who is dead, publishes deaths and returns. From every wait of the
 // master.
 void tti_membership_watch(tti_runtime *rt);

@@ -28,24 +28,18 @@ tti_runtime_note_moves(tti_runtime *rt, const tt_ps_view *view)
 }
 
 tt_status
-tti_runtime_publish(tti_runtime *rt,
-                    tt_ps_view *view,
-                    const tt_setting *setting,
-                    uint32_t *shards_moved)
+tti_runtime_take_generation(tti_runtime *rt, tti_generation *generation, uint32_t *shards_moved)
 {
+    const tt_ps_view *view = generation->view, *before = rt->newest->view;
     *shards_moved = 0;
-    tti_generation *generation = tt_mem_zalloc(1, sizeof *generation);
     uint16_t *owner = tt_mem_zalloc(tt_shards_count(rt->job->shards), sizeof *owner);
-    if (generation == NULL || owner == NULL) {
-        tt_mem_free(generation);
-        tt_mem_free(owner);
+    if (owner == NULL)
         return TT_NOMEM;
-    }
-    *generation = (tti_generation){.view = view, .setting = *setting, .previous = rt->newest};
     for (uint32_t p = 0; p < view->partition_count; p++)
-        rt->backed[p] = (uint8_t)tt_ps_view_is_backed(rt->newest->view, view, p, rt->backed[p]);
-    int roles_change = memcmp(rt->newest->view->is_worker, view->is_worker, view->node_count) != 0;
+        rt->backed[p] = (uint8_t)tt_ps_view_is_backed(before, view, p, rt->backed[p]);
+    int roles_change = memcmp(before->is_worker, view->is_worker, view->node_count) != 0;
     tti_runtime_note_moves(rt, view);
+    generation->previous = rt->newest;
     rt->newest = generation;
     if (rt->store != NULL)
         tt_ps_store_adopt(rt->store, view);
@@ -55,6 +49,25 @@ tti_runtime_publish(tti_runtime *rt,
         *shards_moved = tt_ledger_assign(rt->work.ledger, owner);
     }
     tt_mem_free(owner);
+    return TT_OK;
+}
+
+tt_status
+tti_runtime_publish(tti_runtime *rt,
+                    tt_ps_view *view,
+                    const tt_setting *setting,
+                    uint32_t *shards_moved)
+{
+    *shards_moved = 0;
+    tti_generation *generation = tt_mem_zalloc(1, sizeof *generation);
+    if (generation == NULL)
+        return TT_NOMEM;
+    *generation = (tti_generation){.view = view, .setting = *setting};
+    if (tti_runtime_take_generation(rt, generation, shards_moved) != TT_OK) {
+        tt_mem_free(generation);
+        return TT_NOMEM;
+    }
+    tti_books_enter_generation(rt);
     if (rt->reader != NULL && tt_ps_client_done(rt->reader))
         tt_ps_client_adopt(rt->reader, view);
     else if (rt->reader != NULL) // in the middle of reading

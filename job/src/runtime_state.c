@@ -109,13 +109,13 @@ save_untrained(tti_runtime *rt, tt_archive *out)
     for (uint32_t n = 0; !rt->apart && !is_bsp(rt) && n < rt->node_count; n++)
         count += tti_worker_untrained(&rt->processes[n].node);
     if (rt->apart)
-        count += tti_command_untrained_count(rt);
+        count += tti_books_untrained_count(rt);
     TT_ARCHIVE(out, count);
     tt_archive_field(out, work->orphans, work->orphan_count * sizeof *work->orphans);
     for (uint32_t n = 0; !rt->apart && !is_bsp(rt) && n < rt->node_count; n++)
         save_prepared(&rt->processes[n].node, out);
     if (rt->apart)
-        tti_command_save_untrained(rt, out);
+        tti_books_save_untrained(rt, out);
     pthread_mutex_unlock(&work->lock);
 }
 

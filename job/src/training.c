@@ -210,19 +210,6 @@ tti_training_open(tti_training *tr,
     return TT_OK;
 }
 
-void
-tti_training_set_limits(tti_training *tr)
-{
-    const tt_job *job = tr->job;
-    double examples = job->spec.stop_epochs * (double)job->train->row_count;
-    tr->rt->work.example_limit = examples < 9e18 ? (uint64_t)ceil(examples) : UINT64_MAX;
-    // So many epochs of every example, not as many examples of any epoch: the last one is whole.
-    if (examples < 9e18)
-        tt_ledger_set_limit(tr->rt->work.ledger, (uint64_t)ceil(job->spec.stop_epochs));
-    double rounds = ceil(examples / (double)job->spec.batch_size);
-    tr->rt->board.round_limit = rounds < 4e9 ? (uint32_t)rounds : UINT32_MAX;
-}
-
 // The run store may be a new one.
 static void
 record_known_settings(tti_training *tr)
@@ -294,7 +281,6 @@ turn(tti_training *tr, tt_error *err)
 tt_status
 tti_training_run(tti_training *tr, tt_error *err)
 {
-    tti_training_set_limits(tr);
     begin(tr);
     tt_status status = tti_runtime_start(tr->rt, err);
     if (tr->resumed_s > 0)

@@ -121,8 +121,6 @@ typedef struct tti_training {
 
 double tti_training_now(const tti_training *tr);
 // training.c
-// How far the nodes may go; before they start.
-void tti_training_set_limits(tti_training *tr);
 TT_NODISCARD tt_status tti_training_open(tti_training *tr,
                                          const tt_job *job,
                                          const tt_job_run_options *options,

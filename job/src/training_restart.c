@@ -17,7 +17,6 @@ tti_training_open_and_start(tti_training *tr,
     TT_TRY(tti_runtime_open(tr->job, setting, restore, &tr->rt, err));
     tti_training_join_members(tr);
     tti_training_join_watch(tr);
-    tti_training_set_limits(tr);
     tt_status status = tti_runtime_start(tr->rt, err);
     if (status != TT_OK) {
         tti_runtime_close(tr->rt);

@@ -55,13 +55,14 @@ struct tt_ps_copier {
 };
 
 tt_status
-tt_ps_copier_open(const tt_ps_table *table, tt_outbox outbox, tt_ps_copier **out)
+tt_ps_copier_open(const tt_ps_table *table, tt_outbox outbox, uint32_t attempt, tt_ps_copier **out)
 {
     tt_ps_copier *copier = *out = tt_mem_zalloc(1, sizeof *copier);
     if (copier == NULL)
         return TT_NOMEM;
     copier->table = table;
     copier->outbox = outbox;
+    copier->operation = (uint64_t)attempt << 32; // answers to another one's questions are not ours
     copier->parts = tt_mem_zalloc(table->partition_count, sizeof *copier->parts);
     if (copier->parts != NULL)
         return TT_OK;

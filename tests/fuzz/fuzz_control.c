@@ -238,8 +238,9 @@ open_master(tti_runtime *rt, const tt_job *job, uint64_t *now_ns)
     TT_ASSERT(tti_work_open(job->shards, NODES, 64, &rt->work, NULL) == TT_OK);
     rt->work.example_limit = 50;
     TT_ASSERT(tti_command_open(rt, NULL) == TT_OK);
+    TT_ASSERT(tti_books_open(rt, NULL) == TT_OK);
     tt_outbox out = outbox(&control_mesh.net.mesh, NODES);
-    TT_ASSERT(tt_ps_copier_open(&job->table, out, &rt->copier) == TT_OK);
+    TT_ASSERT(tt_ps_copier_open(&job->table, out, 1, &rt->copier) == TT_OK);
     tt_ps_copier_begin(rt->copier, rt->newest->view, 0);
     TT_ASSERT(tt_ps_client_open(&job->table, NODES, NODES + 1, (uint32_t)job->table.rows, out,
                                 (tt_ps_hooks){0}, &rt->reader, NULL) == TT_OK);
@@ -253,6 +254,7 @@ close_master(tti_runtime *rt)
     for (uint32_t n = 0; n < NODES; n++)
         tti_records_close(&rt->standings[n].records);
     tti_command_close(rt);
+    tti_books_close(rt);
     tti_work_close(&rt->work);
     tt_members_close(&rt->membership.members);
     tt_ps_copier_close(rt->copier);
@@ -278,7 +280,7 @@ master_hears(const tt_job *job)
     }
     (void)tti_runtime_settled(&rt);
     tti_runtime_traffic(&rt, &counts);
-    tti_command_save_untrained(&rt, &out);
+    tti_books_save_untrained(&rt, &out);
     tt_archive_fini(&out);
     if (tt_members_tick(&rt.membership.members, now_ns) > 0)
         tt_members_buried(&rt.membership.members);

@@ -377,7 +377,7 @@ begin(world *w, uint32_t what, uint32_t more)
                                 (tt_ps_hooks){0}, &w->client, NULL) == TT_OK);
     tt_ps_client_adopt(w->client, w->view[0]);
     tt_ps_client_set(w->client, 2, more / WIDTH_MAX % 2 != 0);
-    TT_ASSERT(tt_ps_copier_open(&w->table, outbox_of(w, KEEPER), &w->copier) == TT_OK);
+    TT_ASSERT(tt_ps_copier_open(&w->table, outbox_of(w, KEEPER), 1, &w->copier) == TT_OK);
 }
 
 static void

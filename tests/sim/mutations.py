@@ -21,7 +21,8 @@ MOVES, REQUESTS, ROUNDS = "ps/src/moves.c", "ps/src/requests.c", "ps/src/rounds.
 COPIES, BACKUP, PLACEMENT = "ps/src/copies.c", "ps/src/backup.c", "ps/src/placement.c"
 CLIENT, ROUTES = "ps/src/client.c", "ps/src/client_routes.c"
 SERVER, WORKER, NODE = "ps/src/server.c", "job/src/worker.c", "job/src/node.c"
-AGENT, COMMAND, MEMBERSHIP, RUNTIME = "job/src/agent.c", "job/src/command.c", "job/src/membership.c", "job/src/runtime_generations.c"
+AGENT, COMMAND, BOOKS, MEMBERSHIP = "job/src/agent.c", "job/src/command.c", "job/src/books.c", "job/src/membership.c"
+RUNTIME = "job/src/runtime_generations.c"
 
 # name: what it is, [(file, text, instead)]
 BUGS = {
@@ -79,7 +80,7 @@ BUGS = {
         (NODE, "    else if (node->working)\n        tti_worker_rewind(node, view->effective_round);\n", ""),
     ]),
     "rows_forgotten": ("a worker that becomes a server forgets the rows it had taken", [
-        (COMMAND, "        tti_work_return(&rt->work, rows, count);\n", ""),
+        (BOOKS, "        tti_work_return(&rt->work, rows, count);\n", ""),
     ]),
     "dead_is_heard": ("what a dead process still sends counts", [
         (SERVER, "    if (frame->attempt < server->attempts[frame->sender])\n", "    if (frame->attempt > UINT32_MAX - 1)\n"),
@@ -95,7 +96,7 @@ BUGS = {
         (ROUTES, "!is_gone(client, view, route->pull_from) &&\n", "\n"),
     ]),
     "rows_of_the_dead": ("what a dead worker had taken and not trained is forgotten", [
-        (COMMAND, "    quarantine(c, &account);\n", ""),
+        (BOOKS, "    quarantine(books, &account);\n", ""),
     ]),
     "clock_untold": ("nobody tells a restored partition his clock", [
         (NODE, "    node->clock_unknown |= node->working && died && consistency == TT_PS_SSP;\n", ""),

@@ -404,3 +404,52 @@ tt_ledger_load(tt_ledger *ledger, tt_archive *in)
         tt_archive_damaged(in);
     return in->status;
 }
+
+// A lease is known by its shard's holder.
+void
+tt_ledger_save_owners(tt_ledger *ledger, tt_archive *out)
+{
+    lock(ledger);
+    tt_archive_tag(out, ledger->node_count);
+    for (uint32_t shard = 0; shard < ledger->shards->shard_count; shard++) {
+        TT_ARCHIVE(out, ledger->entry[shard].owner);
+        TT_ARCHIVE(out, ledger->entry[shard].holder);
+    }
+    unlock(ledger);
+}
+
+// False when no ledger can be in such a state.
+static int
+settle_leases(tt_ledger *ledger)
+{
+    for (uint32_t node = 0; node < ledger->node_count; node++)
+        ledger->lease[node] = NO_SHARD;
+    for (uint32_t shard = 0; shard < ledger->shards->shard_count; shard++) {
+        struct entry *entry = &ledger->entry[shard];
+        if ((entry->owner != TT_LEDGER_NOBODY && entry->owner >= ledger->node_count) ||
+            (entry->holder != TT_LEDGER_NOBODY &&
+             (entry->holder >= ledger->node_count || ledger->lease[entry->holder] != NO_SHARD))) {
+            entry->owner = entry->holder = TT_LEDGER_NOBODY;
+            return 0;
+        }
+        if (entry->holder != TT_LEDGER_NOBODY)
+            ledger->lease[entry->holder] = shard;
+    }
+    return 1;
+}
+
+tt_status
+tt_ledger_load_owners(tt_ledger *ledger, tt_archive *in)
+{
+    lock(ledger);
+    tt_archive_tag(in, ledger->node_count);
+    for (uint32_t shard = 0; shard < ledger->shards->shard_count; shard++) {
+        TT_ARCHIVE(in, ledger->entry[shard].owner);
+        TT_ARCHIVE(in, ledger->entry[shard].holder);
+    }
+    int sound = settle_leases(ledger);
+    unlock(ledger);
+    if (!sound)
+        tt_archive_damaged(in);
+    return in->status;
+}

@@ -399,6 +399,76 @@ no_row_is_more_than_one_epoch_ahead(void **state)
     tt_shards_close(shards);
 }
 
+// As a checkpoint has it, and owners and leases behind it.
+static tt_ledger *
+copy_of(tt_ledger *ledger, const tt_shards *shards, uint32_t node_count)
+{
+    tt_archive out = {0}, in;
+    tt_ledger_save(ledger, &out);
+    tt_ledger_save_owners(ledger, &out);
+    assert_int_equal(out.status, TT_OK);
+    tt_ledger *copy = open_ledger(shards, node_count);
+    tt_archive_read(&in, out.bytes, out.count);
+    assert_int_equal(tt_ledger_load(copy, &in), TT_OK);
+    assert_int_equal(tt_ledger_load_owners(copy, &in), TT_OK);
+    tt_archive_fini(&out);
+    return copy;
+}
+
+static void
+a_copy_goes_on_as_the_ledger_does(void **state)
+{
+    TT_UNUSED(state);
+    enum { NODES = 5 };
+    tt_shards *shards = open_shards(500, 13);
+    tt_ledger *ledger = open_ledger(shards, NODES);
+    uint8_t is_worker[NODES] = {1, 1, 0, 1, 1};
+    uint16_t owner[13];
+    uint32_t rows[2][40];
+    tt_rng rng;
+    tt_rng_init(&rng, 3, TT_RNG_TEST, 0);
+    for (int i = 0; i < 300; i++) {
+        tt_ledger *copy = copy_of(ledger, shards, NODES);
+        for (int k = 0; k < 10; k++) {
+            uint32_t node = (uint32_t)tt_rng_below(&rng, NODES);
+            uint32_t count = 1 + (uint32_t)tt_rng_below(&rng, 40);
+            assert_int_equal(tt_ledger_take(ledger, node, count, rows[0]), count);
+            assert_int_equal(tt_ledger_take(copy, node, count, rows[1]), count);
+            assert_memory_equal(rows[0], rows[1], count * sizeof rows[0][0]);
+        }
+        tt_ledger_close(copy);
+        tt_ledger_release(ledger, (uint32_t)tt_rng_below(&rng, NODES));
+        is_worker[tt_rng_below(&rng, NODES)] ^= 1;
+        is_worker[0] = 1;
+        (void)tt_ledger_plan(ledger, is_worker, owner);
+        (void)tt_ledger_assign(ledger, owner);
+    }
+    tt_ledger_close(ledger);
+    tt_shards_close(shards);
+}
+
+static void
+owners_that_make_no_sense_are_refused(void **state)
+{
+    TT_UNUSED(state);
+    tt_shards *shards = open_shards(60, 6);
+    tt_ledger *ledger = open_ledger(shards, 2);
+    tt_archive out = {0}, in;
+    uint32_t rows[7];
+    assert_int_equal(tt_ledger_take(ledger, 1, 7, rows), 7);
+    tt_ledger_save_owners(ledger, &out);
+    for (size_t at = 0; at < out.count; at++) {
+        uint8_t before = out.bytes[at];
+        out.bytes[at] = before == 7 ? 8 : 7; // a node that is not there, or another tag
+        tt_archive_read(&in, out.bytes, out.count);
+        assert_int_equal(tt_ledger_load_owners(ledger, &in), TT_CORRUPT);
+        out.bytes[at] = before;
+    }
+    tt_archive_fini(&out);
+    tt_ledger_close(ledger);
+    tt_shards_close(shards);
+}
+
 static void
 memory_and_counts_are_checked(void **state)
 {
@@ -437,6 +507,8 @@ main(void)
         cmocka_unit_test(a_plan_leaves_working_nodes_where_they_are),
         cmocka_unit_test(threads_take_each_example_once_an_epoch),
         cmocka_unit_test(no_row_is_more_than_one_epoch_ahead),
+        cmocka_unit_test(a_copy_goes_on_as_the_ledger_does),
+        cmocka_unit_test(owners_that_make_no_sense_are_refused),
         cmocka_unit_test(memory_and_counts_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

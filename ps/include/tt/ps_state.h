@@ -51,10 +51,12 @@ struct tt_ps_view;
 
 // Copies of all partitions, asked for from their servers and put together as tt_ps_server_save and
 // the count before it would write them. A state machine like client and server (tt/ps.h); at rest
-// as above. thread: the caller's
+// as above. attempt: of the process that asks; what an earlier one asked for it does not hear.
+// thread: the caller's
 typedef struct tt_ps_copier tt_ps_copier;
 TT_NODISCARD tt_status tt_ps_copier_open(const struct tt_ps_table *table,
                                          tt_outbox outbox,
+                                         uint32_t attempt,
                                          tt_ps_copier **out);
 void tt_ps_copier_close(tt_ps_copier *copier);
 // view: who has what; borrowed until the copies are taken or abandoned.

@@ -148,5 +148,9 @@ double tt_ledger_epochs(tt_ledger *ledger);
 // archive. thread [any]
 void tt_ledger_save(tt_ledger *ledger, tt_archive *out);
 TT_NODISCARD tt_status tt_ledger_load(tt_ledger *ledger, tt_archive *in);
+// The rest, for whoever goes on where this ledger stands: who owns and leases what. Load behind the
+// positions, without assigning.
+void tt_ledger_save_owners(tt_ledger *ledger, tt_archive *out);
+TT_NODISCARD tt_status tt_ledger_load_owners(tt_ledger *ledger, tt_archive *in);
 
 #endif
