@@ -253,6 +253,8 @@ print_result(const tt_job_result *result)
     print_validation(result);
     if (result->deaths > 0)
         (void)printf("nodes: %u died, %u came back.\n", result->deaths, result->returns);
+    if (result->takeovers > 0)
+        (void)printf("nodes: taken over from a master that had died.\n");
     if (result->setting_changes > 0)
         (void)printf("tuning: %u changes of setting%s, %.1f s spent exploring, "
                      "%.2f s lost reconfiguring.  "

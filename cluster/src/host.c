@@ -104,6 +104,15 @@ tt_host_close(tt_host *host)
     tt_mem_free(host);
 }
 
+void
+tt_host_release(tt_host *host)
+{
+    if (host == NULL)
+        return;
+    (void)close(host->socket);
+    tt_mem_free(host);
+}
+
 // ---- calls and news ----------------------------------------------------------------------------
 
 tt_status
@@ -228,7 +237,8 @@ tt_host_inherit(
     int fine = host->socket >= 0 && tti_host_receive(host->socket, &news, sizeof news,
                                                      estate->descriptors, &estate->count);
     host->pid = news.pid;
-    fine = fine && (int)news.kind == TTI_HOST_ESTATE && news.task == task_count;
+    fine = fine && (int)news.kind == TTI_HOST_ESTATE;
+    estate->task_count = news.task;
     memset(estate->pid, 0, task_count * sizeof *estate->pid);
     int unused[TT_HOST_DESCRIPTORS_MAX];
     while (fine && tti_host_receive(host->socket, &news, sizeof news, unused, &none) &&

@@ -30,6 +30,9 @@ typedef struct file_section {
 } file_section;
 
 static_assert(sizeof(file_header) == 64 && sizeof(file_section) == 40, "part of the format");
+static_assert(sizeof(tti_checkpoint_head) ==
+                  sizeof(file_header) + TTI_CHECKPOINT_SECTIONS_MAX * sizeof(file_section),
+              "holds what stands before the sections");
 static const char magic[8] = {'T', 'T', 'C', 'K', 'P', 'T', '\r', '\n'};
 
 static uint64_t
@@ -81,20 +84,46 @@ write_bytes(int file, const void *bytes, uint64_t count)
     return 0;
 }
 
-static int
-write_file(const char *path, const tti_checkpoint *c)
+uint32_t
+tti_checkpoint_pieces(const tti_checkpoint *c,
+                      tti_checkpoint_head *head,
+                      tt_span pieces[TTI_CHECKPOINT_PIECES_MAX])
 {
     file_header header;
     file_section table[TTI_CHECKPOINT_SECTIONS_MAX];
+    size_t table_bytes = c->section_count * sizeof *table;
+    TT_ASSERT(c->section_count <= TTI_CHECKPOINT_SECTIONS_MAX);
+    describe(c, &header, table);
+    memcpy(head->bytes, &header, sizeof header);
+    memcpy(head->bytes + sizeof header, table, table_bytes);
+    pieces[0] = (tt_span){head->bytes, sizeof header};
+    pieces[1] = (tt_span){head->bytes + sizeof header, table_bytes};
+    for (uint32_t i = 0; i < c->section_count; i++)
+        pieces[i + 2] = (tt_span){c->sections[i].bytes, c->sections[i].count};
+    return c->section_count + 2;
+}
+
+void
+tti_checkpoint_add(tti_checkpoint *c, const char *name, const void *bytes, uint64_t count)
+{
+    TT_ASSERT(c->section_count < TTI_CHECKPOINT_SECTIONS_MAX);
+    tti_checkpoint_section *section = &c->sections[c->section_count++];
+    *section = (tti_checkpoint_section){.bytes = bytes, .count = count};
+    (void)snprintf(section->name, sizeof section->name, "%s", name);
+}
+
+static int
+write_file(const char *path, const tti_checkpoint *c)
+{
+    tti_checkpoint_head head;
+    tt_span pieces[TTI_CHECKPOINT_PIECES_MAX];
     int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file < 0)
         return -1;
-    describe(c, &header, table);
-    int result = write_bytes(file, &header, sizeof header);
-    if (result == 0)
-        result = write_bytes(file, table, c->section_count * sizeof *table);
-    for (uint32_t i = 0; result == 0 && i < c->section_count; i++)
-        result = write_bytes(file, c->sections[i].bytes, c->sections[i].count);
+    uint32_t count = tti_checkpoint_pieces(c, &head, pieces);
+    int result = 0;
+    for (uint32_t i = 0; result == 0 && i < count; i++)
+        result = write_bytes(file, pieces[i].bytes, pieces[i].size);
     if (result == 0)
         result = fsync(file);
     int reason = errno;
@@ -235,6 +264,18 @@ check_sections(const char *path, uint64_t count, tti_checkpoint *out, tt_error *
         to->count = section.bytes;
     }
     return TT_OK;
+}
+
+tt_status
+tti_checkpoint_parse(
+    uint8_t *bytes, uint64_t count, const char *path, tti_checkpoint *out, tt_error *err)
+{
+    *out = (tti_checkpoint){.file = bytes};
+    (void)snprintf(out->path, sizeof out->path, "%s", path);
+    tt_status status = check_sections(path, count, out, err);
+    if (status != TT_OK)
+        tti_checkpoint_fini(out);
+    return status;
 }
 
 tt_status

@@ -8,6 +8,7 @@
 #ifndef TTI_CHECKPOINT_FILE_H
 #define TTI_CHECKPOINT_FILE_H
 
+#include "tt/comm.h"
 #include "tt/core.h"
 
 enum { TTI_CHECKPOINT_SECTIONS_MAX = 8, TTI_CHECKPOINT_NAME_BYTES = 16 };
@@ -35,6 +36,20 @@ void tti_checkpoint_path(const char *directory, uint64_t iteration, char *out, s
 TT_NODISCARD tt_status tti_checkpoint_write(const char *directory,
                                             const tti_checkpoint *checkpoint,
                                             tt_error *err);
+// The same bytes as pieces, without a file; the first two lie in *head.
+enum { TTI_CHECKPOINT_PIECES_MAX = TTI_CHECKPOINT_SECTIONS_MAX + 2 };
+typedef struct tti_checkpoint_head {
+    uint8_t bytes[64 + 40 * TTI_CHECKPOINT_SECTIONS_MAX];
+} tti_checkpoint_head;
+uint32_t tti_checkpoint_pieces(const tti_checkpoint *checkpoint,
+                               tti_checkpoint_head *head,
+                               tt_span pieces[TTI_CHECKPOINT_PIECES_MAX]);
+// Checks such bytes, which it takes; `path` is for messages. errors TT_CORRUPT, TT_UNSUPPORTED
+TT_NODISCARD tt_status tti_checkpoint_parse(
+    uint8_t *bytes, uint64_t count, const char *path, tti_checkpoint *out, tt_error *err);
+// One more section, whose bytes stay where they are.
+void
+tti_checkpoint_add(tti_checkpoint *checkpoint, const char *name, const void *bytes, uint64_t count);
 // Reads and checks one file. errors TT_NOTFOUND, TT_IO, TT_CORRUPT, TT_UNSUPPORTED a newer version
 TT_NODISCARD tt_status tti_checkpoint_read(const char *path, tti_checkpoint *out, tt_error *err);
 void tti_checkpoint_fini(tti_checkpoint *checkpoint);

@@ -15,6 +15,13 @@ tti_command_open(tti_runtime *rt, tt_error *err)
 }
 
 void
+tti_command_succeed(tti_runtime *rt)
+{
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        rt->command.nodes[n].last.number = (uint64_t)(rt->books.masters - 1) << 40;
+}
+
+void
 tti_command_close(tti_runtime *rt)
 {
     tti_command *c = &rt->command;

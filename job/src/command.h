@@ -40,6 +40,8 @@ typedef struct tti_command {
 
 TT_NODISCARD tt_status tti_command_open(struct tti_runtime *rt, tt_error *err);
 void tti_command_close(struct tti_runtime *rt);
+// To nodes that other masters have ordered about: its orders are newer than theirs.
+void tti_command_succeed(struct tti_runtime *rt);
 // Sends an order to every node that is told something new, or has not heard the last one for a
 // while.
 void tti_command_send(struct tti_runtime *rt);

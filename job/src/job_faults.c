@@ -1,6 +1,7 @@
 // The list of faults of a simulated job: simulation.faults (docs/simulation.md).
 #include "job_internal.h"
 #include <math.h>
+#include <stdlib.h>
 
 enum { FAULTS_MAX = 10000 };
 
@@ -12,8 +13,10 @@ typedef struct fault_spec {
 
 #define AT(field) offsetof(fault_spec, field)
 
-static const char *const kinds[] = {"drop",  "duplicate", "delay", "reorder", "cut_off",
-                                    "pause", "slow",      "crash", "skew",    NULL};
+// The last one is nothing that the simulation does: the job's master dies, and there is another.
+static const char *const kinds[] = {"drop", "duplicate", "delay", "reorder", "cut_off", "pause",
+                                    "slow", "crash",     "skew",  "master",  NULL};
+enum { KIND_MASTER = TT_COUNT_OF(kinds) - 2 };
 static const tt_sim_fault_kind kind_of[] = {TT_SIM_DROP,    TT_SIM_DUPLICATE, TT_SIM_DELAY,
                                             TT_SIM_REORDER, TT_SIM_CUT_OFF,   TT_SIM_PAUSE,
                                             TT_SIM_SLOW,    TT_SIM_CRASH,     TT_SIM_SKEW};
@@ -82,10 +85,31 @@ is_of_hosts(tt_sim_fault_kind kind)
            kind == TT_SIM_CRASH || kind == TT_SIM_SKEW;
 }
 
+static int
+by_time(const void *a, const void *b)
+{
+    const tti_master_death *x = a, *y = b;
+    return (x->at_s > y->at_s) - (x->at_s < y->at_s);
+}
+
 static void
-read_fault(tt_job *job, const tt_config_node *node, tt_sim_fault *out)
+add_master_death(tt_job *job, const tt_config_node *node, const fault_spec *f)
+{
+    if (f->from >= 0 || f->to >= 0 || f->after > 0)
+        tt_config_complain(job->config, node, "for example {kind: master, at: 2s, for: 100ms}",
+                           "the master is on no host, and dies at a time");
+    if (job->spec.driver != TTI_DRIVER_MESSAGES)
+        tt_config_complain(job->config, node, "use cluster.driver: messages",
+                           "in place all nodes are one process with the master");
+    job->master_deaths[job->master_death_count++] =
+        (tti_master_death){.at_s = f->at, .for_s = isfinite(f->lasts) ? f->lasts : 0};
+}
+
+static void
+read_fault(tt_job *job, const tt_config_node *node)
 {
     fault_spec f;
+    tt_sim_fault *out = &job->faults[job->fault_count];
     if (tt_config_node_kind_of(node) != TT_CONFIG_MAPPING) {
         tt_config_complain(job->config, node, "for example {kind: drop, share: 1%}",
                            "a fault must be a mapping");
@@ -93,6 +117,11 @@ read_fault(tt_job *job, const tt_config_node *node, tt_sim_fault *out)
     }
     if (tt_config_read_at(job->config, node, keys, TT_COUNT_OF(keys), &f) != TT_OK)
         return;
+    if (f.kind == KIND_MASTER) {
+        add_master_death(job, node, &f);
+        return;
+    }
+    job->fault_count++;
     tt_sim_fault_kind kind = kind_of[f.kind];
     int64_t hosts = tti_job_simulated_hosts(job);
     if (f.from >= hosts || f.to >= hosts)
@@ -138,9 +167,11 @@ tti_job_faults(tt_job *job, tt_error *err)
     }
     size_t count = tt_config_node_count(list);
     job->faults = tt_mem_zalloc(TT_MAX(count, (size_t)1), sizeof *job->faults);
-    if (job->faults == NULL)
+    job->master_deaths = tt_mem_zalloc(TT_MAX(count, (size_t)1), sizeof *job->master_deaths);
+    if (job->faults == NULL || job->master_deaths == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the faults");
     for (size_t i = 0; i < count; i++)
-        read_fault(job, tt_config_node_at(list, i), &job->faults[job->fault_count++]);
+        read_fault(job, tt_config_node_at(list, i));
+    qsort(job->master_deaths, job->master_death_count, sizeof *job->master_deaths, by_time);
     return TT_OK;
 }

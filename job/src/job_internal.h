@@ -71,7 +71,7 @@ typedef struct tti_spec {
     const tt_config_node *hosts; // engine ssh
     const char *remote_shell, *program, *address;
     int encryption;
-    double retry, heartbeat, failure_timeout;
+    double retry, heartbeat, failure_timeout, master_timeout;
     tti_simulation_spec simulation;
     int consistency;
     int64_t slices;
@@ -115,11 +115,17 @@ struct tt_job {
     uint32_t node_count;
     tt_sim_fault *faults;
     uint32_t fault_count;
+    struct tti_master_death *master_deaths; // simulated: when its master dies, in order
+    uint32_t master_death_count;
     tt_sim *sim;                 // while it trains on simulated hosts
     tt_sim_load load;            // of the simulated hosts, when it has
     struct tti_starter *starter; // of nodes that are processes, while it trains
     int run_lock;                // of the run directory while it is ours, or -1
 };
+
+typedef struct tti_master_death {
+    double at_s, for_s; // of virtual time; until there is another
+} tti_master_death;
 
 // job_keys.c
 extern const tt_config_key tti_job_keys[];

@@ -365,6 +365,7 @@ tt_job_close(tt_job *job)
     tt_dataset_close(job->train);
     tt_mem_free(job->script);
     tt_mem_free(job->faults);
+    tt_mem_free(job->master_deaths);
     tt_knob_registry_close(job->registry);
     tt_config_close(job->config);
     tt_mem_free(job);

@@ -47,6 +47,17 @@ is_essential(const char *path)
     return 0;
 }
 
+// Nodes know nothing of these.
+static int
+is_of_master(const char *path)
+{
+    static const char *const keys[] = {"stop.", "tuner.", "checkpoint.", "job"};
+    for (size_t i = 0; i < TT_COUNT_OF(keys); i++)
+        if (strncmp(path, keys[i], strlen(keys[i])) == 0)
+            return 1;
+    return 0;
+}
+
 // A key that --set took back has no place any more; of a subtree, parts may have been.
 static int
 is_override(const tt_job *job, const tt_config_key *key)
@@ -77,10 +88,12 @@ compare_key(const tt_job *job,
         tt_config_complain_key(job->config, key->path,
                                "say it with --set, or put the old value back",
                                "%s was '%s' in the checkpoint and is '%s'", key->path, before, now);
-    else
+    else {
+        resume->touches_nodes |= !is_of_master(key->path);
         (void)snprintf(resume->changes + used, sizeof resume->changes - used, "%s%s %s -> %s",
                        used > 0 ? ", " : "", key->path, before[0] != '\0' ? before : "(none)",
                        now[0] != '\0' ? now : "(none)");
+    }
 }
 
 static tt_status
@@ -157,6 +170,35 @@ tti_resume_open(const tt_job *job, const char *run_dir, tti_resume *resume, tt_e
         status = compare_configuration(job, resume, err);
     if (status == TT_OK && resume->found)
         status = compare_data(job, resume, err);
+    if (status != TT_OK)
+        tti_resume_close(resume);
+    return status;
+}
+
+// Nodes go on with the job that they were begun with.
+static tt_status
+must_be_the_same(const tti_resume *resume, tt_error *err)
+{
+    return !resume->touches_nodes ? TT_OK
+                                  : tt_error_set(err, TT_NOTFOUND, NULL, NULL,
+                                                 "the job was changed: %s", resume->changes);
+}
+
+tt_status
+tti_resume_inherit(const tt_job *job, tti_journal *journal, tti_resume *resume, tt_error *err)
+{
+    uint8_t *base;
+    size_t size;
+    *resume = (tti_resume){0};
+    TT_TRY(tti_journal_read(journal, &base, &size, err));
+    TT_TRY(tti_checkpoint_parse(base, size, "what the last master left", &resume->file, err));
+    tt_status status = compare_configuration(job, resume, err);
+    if (status == TT_OK)
+        status = compare_data(job, resume, err);
+    if (status == TT_OK)
+        status = must_be_the_same(resume, err);
+    resume->found = status == TT_OK;
+    resume->journal = resume->found ? journal : NULL;
     if (status != TT_OK)
         tti_resume_close(resume);
     return status;

@@ -128,6 +128,7 @@ fill_result(tti_training *tr, tt_job_result *result)
     result->setting_changes = tr->setting_changes;
     result->deaths = tr->tally.deaths;
     result->returns = tr->tally.returns;
+    result->takeovers = tr->takeovers;
     result->reconfigure_seconds = tr->reconfigure_s;
     result->setting = tr->setting;
     result->final_setting_id = tr->setting_id;
@@ -253,24 +254,6 @@ record_end(tti_training *tr, tt_store *store, const tt_job_result *result)
         tti_record_failed(tr, &err);
 }
 
-static void
-say_resumed(tti_training *tr, const tti_resume *resume)
-{
-    if (!resume->found) {
-        tti_training_event(tr, "info", "no checkpoint was written yet: the run begins again");
-        return;
-    }
-    tti_training_event(tr, "info", "resumed from the checkpoint at iteration %llu, %.1f s%s",
-                       (unsigned long long)resume->file.iteration, resume->file.time_s,
-                       resume->damaged > 0 ? " (newer ones are damaged)" : "");
-    if (resume->changes[0] != '\0')
-        tti_training_event(tr, "info", "changed: %s", resume->changes);
-    if (tr->tuner != NULL && tr->tuned && !tr->tuner_resumed)
-        tti_training_event(
-            tr, "info",
-            "the search space or the way to tune is another one now: the tuner begins anew");
-}
-
 // One training; result and model are filled as far as it got.
 typedef struct training_call {
     tt_job *job;
@@ -299,9 +282,11 @@ train_here(const training_call *call)
     if (status == TT_OK && store != NULL)
         status = tti_training_enable_checkpoints(tr, err);
     if (status == TT_OK && resume != NULL)
-        say_resumed(tr, resume);
+        tti_training_say_resumed(tr, resume);
     if (status == TT_OK)
         status = tti_training_run(tr, err);
+    while (status == TT_OK && tr->has_died)
+        status = tti_training_succeed(tr, call->tuned, err);
     if (tr->rt != NULL)
         fill_result(tr, result);
     if (status == TT_OK)
@@ -331,7 +316,7 @@ train_as_called(void *self)
 static tt_status
 train(training_call call)
 {
-    TT_TRY(tti_processes_open(call.job, call.err));
+    TT_TRY(tti_processes_open(call.job, NULL, call.err));
     if (call.job->spec.engine != TTI_ENGINE_SIMULATED)
         return train_here(&call);
     call.result->simulated = 1;
@@ -387,7 +372,8 @@ tt_job_run(tt_job *job, const tt_job_run_options *options, tt_job_result *result
     tt_clock clock = tt_clock_monotonic();
     uint64_t begin = tt_clock_now(&clock);
     tti_interrupted = 0;
-    TT_TRY(tti_processes_open(job, err)); // before this process opens what is its own
+    TT_TRY(
+        tti_processes_open(job, options->resume, err)); // before this process opens what is its own
     tti_resume resume = {0};
     const tti_resume *resumed = options->resume != NULL ? &resume : NULL;
     tt_status status = resumed != NULL
@@ -486,8 +472,8 @@ static json_t *
 counters_json(const tt_job_result *result)
 {
     json_t *counters = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:o, s:I, s:I, s:I, s:o}", "frames",
-        (json_int_t)result->frames, "bytes", (json_int_t)result->bytes, "chunks",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:o}",
+        "frames", (json_int_t)result->frames, "bytes", (json_int_t)result->bytes, "chunks",
         (json_int_t)result->chunks, "sleeps", (json_int_t)result->sleeps, "pushes",
         (json_int_t)result->pushes, "batches_ready", (json_int_t)result->batches_ready,
         "batches_waited", (json_int_t)result->batches_waited, "staleness_mean",
@@ -495,7 +481,8 @@ counters_json(const tt_job_result *result)
         "moving_wait_p99_s", number(result->moving_wait_p99_s), "iteration_median_s",
         number(result->iteration_median_s), "partitions_moved",
         (json_int_t)result->partitions_moved, "deaths", (json_int_t)result->deaths, "returns",
-        (json_int_t)result->returns, "reconfigurations", reconfigurations_json(result));
+        (json_int_t)result->returns, "takeovers", (json_int_t)result->takeovers, "reconfigurations",
+        reconfigurations_json(result));
     if (counters != NULL && result->simulated)
         (void)json_object_set_new(counters, "simulation", simulation_json(&result->simulation));
     return counters;

@@ -175,6 +175,13 @@ tti_journal_give_up(tti_journal *journal)
 }
 
 int
+tti_journal_is_whole(const tti_journal *journal)
+{
+    const struct tti_journal_head *head = journal->head;
+    return head != NULL && head->half != 0 && !head->is_full[head->half - 1];
+}
+
+int
 tti_journal_is_long(const tti_journal *journal)
 {
     const struct tti_journal_head *head = journal->head;

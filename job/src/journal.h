@@ -35,6 +35,8 @@ TT_NODISCARD tt_status tti_journal_begin(tti_journal *journal,
 void tti_journal_add(tti_journal *journal, const tt_span *pieces, uint32_t count);
 // What follows cannot be entered: it is of no use until the next base.
 void tti_journal_give_up(tti_journal *journal);
+// There is a base, and every entry since.
+int tti_journal_is_whole(const tti_journal *journal);
 // Half of the room for entries is used.
 int tti_journal_is_long(const tti_journal *journal);
 

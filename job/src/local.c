@@ -2,6 +2,8 @@
 // opened before it began: data, model, search space.
 #include "node_task.h"
 #include "runtime.h"
+#include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 // The starter's own.
@@ -9,6 +11,9 @@ typedef struct local {
     tt_host *host;
     int mesh, control; // the descriptors of their memory
 } local;
+
+// What is left to a successor.
+enum { ESTATE_MESH, ESTATE_CONTROL, ESTATE_JOURNAL, ESTATE_COUNT };
 
 static void
 close_descriptor(int *descriptor)
@@ -60,9 +65,11 @@ open_meshes(tti_runtime *rt, tt_error *err)
 {
     uint32_t ends = rt->node_count + 1;
     local *here = rt->job->starter->self;
-    TT_TRY(tt_mesh_share(ends, &here->mesh, err));
+    if (!rt->inherits)
+        TT_TRY(tt_mesh_share(ends, &here->mesh, err));
     TT_TRY(tt_mesh_attach(here->mesh, &rt->mesh, err));
-    TT_TRY(tt_mesh_share(ends, &here->control, err));
+    if (!rt->inherits)
+        TT_TRY(tt_mesh_share(ends, &here->control, err));
     return tt_mesh_attach(here->control, &rt->membership.control, err);
 }
 
@@ -115,17 +122,92 @@ close_starter(tti_starter *starter)
 {
     local *here = starter->self;
     tt_host_close(here->host);
+    close_meshes(starter);
     tt_mem_free(here);
 }
 
+// ---- successors --------------------------------------------------------------------------------
+
+// The same for all names of a directory, and another one for every directory.
+static tt_status
+name_estate(const char *run_dir, char *name, size_t size, tt_error *err)
+{
+    struct stat directory;
+    if (stat(run_dir, &directory) != 0)
+        return tt_error_set(err, TT_NOTFOUND, run_dir, NULL, "there is no such run");
+    (void)snprintf(name, size, "trimtab/%llx/%llx", (unsigned long long)directory.st_dev,
+                   (unsigned long long)directory.st_ino);
+    return TT_OK;
+}
+
+static tt_status
+bequeath(
+    tti_starter *starter, const char *run_dir, int journal, uint64_t patience_ns, tt_error *err)
+{
+    char name[80];
+    const local *here = starter->self;
+    const int descriptors[ESTATE_COUNT] = {here->mesh, here->control, journal};
+    TT_TRY(name_estate(run_dir, name, sizeof name, err));
+    return tt_host_bequeath(here->host, name, patience_ns, descriptors, ESTATE_COUNT, err);
+}
+
+static void
+forget(tti_starter *starter)
+{
+    const local *here = starter->self;
+    tt_host_forget(here->host);
+}
+
+static void
+release(tti_starter *starter)
+{
+    local *here = starter->self;
+    tt_host_release(here->host);
+    here->host = NULL;
+}
+
+static tt_status
+inherit(tt_job *job, const char *run_dir, tti_starter *starter, tt_error *err)
+{
+    char name[80];
+    local *here = starter->self;
+    tt_host_estate estate = {.pid = starter->pid};
+    TT_TRY(name_estate(run_dir, name, sizeof name, err));
+    TT_TRY(tt_host_inherit(name, job->node_count, &estate, &here->host, err));
+    if (estate.count == ESTATE_COUNT && estate.task_count == job->node_count) {
+        here->mesh = estate.descriptors[ESTATE_MESH];
+        here->control = estate.descriptors[ESTATE_CONTROL];
+        starter->inherits = 1;
+        return tti_journal_map(estate.descriptors[ESTATE_JOURNAL], &starter->journal, err);
+    }
+    for (uint32_t i = 0; i < estate.count; i++)
+        (void)close(estate.descriptors[i]);
+    return tt_error_set(err, TT_NOTFOUND, NULL, NULL, "nothing of this run is left");
+}
+
+// Of no use: its nodes end.
+static void
+close_inheritance(tti_starter *starter)
+{
+    local *here = starter->self;
+    tt_host_close(here->host);
+    here->host = NULL;
+    close_meshes(starter);
+    tti_journal_close(&starter->journal);
+    starter->inherits = 0;
+}
+
 tt_status
-tti_local_open(tt_job *job, tti_starter *out, tt_error *err)
+tti_local_open(tt_job *job, const char *run_dir, tti_starter *out, tt_error *err)
 {
     static const tti_starter_verbs verbs = {.open_meshes = open_meshes,
                                             .start = start,
                                             .kill = kill_node,
                                             .host_of = host_of,
                                             .next = next,
+                                            .bequeath = bequeath,
+                                            .forget = forget,
+                                            .release = release,
                                             .close_meshes = close_meshes,
                                             .close = close_starter};
     local *here = tt_mem_alloc(sizeof *here);
@@ -134,5 +216,8 @@ tti_local_open(tt_job *job, tti_starter *out, tt_error *err)
     *here = (local){NULL, -1, -1};
     out->verbs = &verbs;
     out->self = here;
+    if (run_dir != NULL && inherit(job, run_dir, out, err) == TT_OK)
+        return TT_OK;
+    close_inheritance(out);
     return tt_host_open(job->node_count, node_task, job, &here->host, err);
 }

@@ -20,6 +20,7 @@ tti_membership_open(tti_runtime *rt, tt_archive *books, tt_error *err)
     TT_TRY(tti_books_open(rt, err));
     if (books != NULL)
         TT_TRY(tti_books_load(rt, books, err));
+    tti_command_succeed(rt);
     const tt_ps_view *view = rt->newest->view; // the last one in the books
     tt_status status =
         tt_members_open(rt->node_count, (uint64_t)(1e9 * rt->job->spec.failure_timeout),

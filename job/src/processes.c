@@ -9,6 +9,9 @@
 
 enum { STOP_MS = 5000 };
 
+// How a process ended, when there was no master to be told. What could not be started has -1.
+enum { UNSEEN = -2 };
+
 // What ends sooner after it began will do so again if begun at once; what has lived so long has not
 // ended because of how it began.
 #define SHORT_LIFE_NS UINT64_C(1000000000)
@@ -20,20 +23,23 @@ enum { STOP_MS = 5000 };
 // ---- opening -----------------------------------------------------------------------------------
 
 tt_status
-tti_processes_open(tt_job *job, tt_error *err)
+tti_processes_open(tt_job *job, const char *run_dir, tt_error *err)
 {
     int engine = job->spec.engine;
     if ((engine != TTI_ENGINE_LOCAL && engine != TTI_ENGINE_SSH) || job->starter != NULL)
         return TT_OK;
     tti_starter *starter = tt_mem_zalloc(1, sizeof *starter);
-    if (starter != NULL)
+    if (starter != NULL) {
+        starter->journal.descriptor = -1;
         starter->deaths = tt_mem_zalloc(job->node_count, sizeof *starter->deaths);
+        starter->pid = tt_mem_zalloc(job->node_count, sizeof *starter->pid);
+    }
     job->starter = starter;
     tt_status status = TT_NOMEM;
-    if (starter == NULL || starter->deaths == NULL)
+    if (starter == NULL || starter->deaths == NULL || starter->pid == NULL)
         (void)tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the nodes");
     else if (engine == TTI_ENGINE_LOCAL)
-        status = tti_local_open(job, starter, err);
+        status = tti_local_open(job, run_dir, starter, err);
     else
         status = tti_remote_open(job, starter, err);
     if (status != TT_OK)
@@ -49,9 +55,19 @@ tti_processes_close(tt_job *job)
         return;
     if (starter->verbs != NULL)
         starter->verbs->close(starter);
+    tti_journal_close(&starter->journal);
     tt_mem_free(starter->deaths);
+    tt_mem_free(starter->pid);
     tt_mem_free(starter);
     job->starter = NULL;
+}
+
+void
+tti_processes_release(tt_job *job)
+{
+    if (job->starter != NULL && job->starter->inherits)
+        job->starter->verbs->release(job->starter);
+    tti_processes_close(job);
 }
 
 int
@@ -139,10 +155,31 @@ start_process(tti_runtime *rt, uint32_t n, uint32_t attempt, tt_error *err)
     return status;
 }
 
+// They are at work; who has ended since the last master heard of it is dead.
+static void
+take_nodes(tti_runtime *rt)
+{
+    const tti_starter *starter = rt->job->starter;
+    for (uint32_t n = 0; n < rt->node_count; n++) {
+        tti_node_process *node = &rt->started->node[n];
+        node->begun_ns = tt_clock_now(&rt->clock);
+        node->pid = starter->pid[n];
+        if (node->pid != 0 || rt->newest->view->is_gone[n])
+            continue;
+        node->has_ended = 1;
+        node->wait_status = UNSEEN;
+        tt_members_lost(&rt->membership.members, n);
+    }
+}
+
 static tt_status
 start_nodes(tti_runtime *rt, tt_error *err)
 {
     const tt_ps_view *view = rt->newest->view;
+    if (rt->inherits) {
+        take_nodes(rt);
+        return TT_OK;
+    }
     for (uint32_t n = 0; n < rt->node_count; n++)
         if (!view->is_gone[n])
             TT_TRY(start_process(rt, n, view->attempt[n], err));
@@ -262,7 +299,9 @@ cause(const tti_runtime *rt, uint32_t n, char *out, size_t size)
     const tti_node_process *node = &rt->started->node[n];
     if (!node->has_ended)
         return 0;
-    if (node->wait_status < 0)
+    if (node->wait_status == UNSEEN)
+        (void)snprintf(out, size, "its process ended while nobody looked after it");
+    else if (node->wait_status < 0)
         (void)snprintf(out, size, "its process could not be started");
     else if (WIFSIGNALED(node->wait_status))
         (void)snprintf(out, size, "its process was ended by signal %d (SIG%s)",

@@ -6,6 +6,7 @@
 #ifndef TTI_PROCESSES_H
 #define TTI_PROCESSES_H
 
+#include "journal.h"
 #include "tt/cluster_host.h"
 #include "tt/comm.h"
 
@@ -45,6 +46,16 @@ typedef struct tti_starter_verbs {
     int (*next)(struct tti_starter *starter, tt_host_news *out); // as tt_host_next
     // Connections that it refused for itself; NULL: it has none.
     uint64_t (*refused)(const struct tti_starter *starter);
+    // If this process dies, nodes and meshes stay for so long for whoever resumes the run, with
+    // this journal; and no more. NULL: they always end with this process.
+    tt_status (*bequeath)(struct tti_starter *starter,
+                          const char *run_dir,
+                          int journal,
+                          uint64_t patience_ns,
+                          tt_error *err);
+    void (*forget)(struct tti_starter *starter);
+    // Lets go of inherited nodes, which wait for somebody else.
+    void (*release)(struct tti_starter *starter);
     // What open_meshes made and no other runtime can use; NULL: nothing.
     void (*close_meshes)(struct tti_starter *starter);
     void (*close)(struct tti_starter *starter);
@@ -54,13 +65,21 @@ typedef struct tti_starter_verbs {
 typedef struct tti_starter {
     const tti_starter_verbs *verbs;
     uint32_t *deaths; // [node_count]: how often in a row its process has ended soon after it began
-    void *self;       // the engine's own
+    // Of another master, whose nodes are still there: their processes, and its journal. The next
+    // runtime goes on with them.
+    int inherits;
+    int *pid; // [node_count]
+    tti_journal journal;
+    void *self; // the engine's own
 } tti_starter;
 
 // Of engines local and ssh, before anything of the run is open; of another engine nothing is done.
+// run_dir: of a run that goes on, whose nodes may still be there; NULL: of a new one.
 // thread: the process's only one. errors TT_NOMEM, TT_IO, TT_PEER
-TT_NODISCARD tt_status tti_processes_open(struct tt_job *job, tt_error *err);
+TT_NODISCARD tt_status tti_processes_open(struct tt_job *job, const char *run_dir, tt_error *err);
 void tti_processes_close(struct tt_job *job);
+// The same, but nodes that were inherited are left alone.
+void tti_processes_release(struct tt_job *job);
 
 // Where node n's process is, and its number there (0: it is not). False: nodes are no processes.
 int
@@ -73,7 +92,10 @@ uint64_t tti_processes_refused(const struct tti_runtime *rt);
 int tti_processes_hosts(const struct tti_runtime *rt, uint16_t *host);
 
 // local.c
-TT_NODISCARD tt_status tti_local_open(struct tt_job *job, tti_starter *out, tt_error *err);
+TT_NODISCARD tt_status tti_local_open(struct tt_job *job,
+                                      const char *run_dir,
+                                      tti_starter *out,
+                                      tt_error *err);
 // remote.c
 TT_NODISCARD tt_status tti_remote_open(struct tt_job *job, tti_starter *out, tt_error *err);
 

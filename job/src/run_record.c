@@ -377,6 +377,29 @@ remove_half_written(const char *run_dir)
     }
 }
 
+// From what another master has left, if its nodes are there and it is enough; else they end, and it
+// is the last checkpoint. They wait for another try if this job is not to go on with them.
+static tt_status
+open_resume(tt_job *job, const char *run_dir, tti_resume *resume, tt_error *err)
+{
+    tt_error why = {0};
+    tti_starter *starter = job->starter;
+    if (starter != NULL && starter->inherits) {
+        if (tti_resume_inherit(job, &starter->journal, resume, &why) == TT_OK)
+            return TT_OK;
+        if (why.status == TT_INVALID || why.status == TT_NOMEM) {
+            tti_processes_release(job);
+            if (err != NULL)
+                *err = why;
+            return why.status;
+        }
+        tt_log(TT_LOG_WARN, "the nodes of this run cannot be taken over: %s", why.what);
+        tti_processes_close(job);
+        TT_TRY(tti_processes_open(job, NULL, err));
+    }
+    return tti_resume_open(job, run_dir, resume, err);
+}
+
 tt_status
 tti_run_continue(tt_job *job,
                  const char *run_dir,
@@ -392,7 +415,7 @@ tti_run_continue(tt_job *job,
                    slash != NULL ? slash + 1 : run_dir);
     TT_TRY(lock_directory(job, run_dir, err));
     remove_half_written(run_dir);
-    TT_TRY(tti_resume_open(job, run_dir, resume, err));
+    TT_TRY(open_resume(job, run_dir, resume, err));
     int same_space = !resume->found || tti_resume_same_space(job, resume);
     return open_store_again(job, resume, same_space, result, store, err);
 }

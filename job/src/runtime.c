@@ -163,6 +163,7 @@ open_parts(tti_runtime *rt, const tt_setting *start, const tti_restore *restore,
     tt_archive books;
     rt->inherits = restore != NULL && restore->books != NULL;
     if (rt->inherits) {
+        rt->left = restore->left;
         tt_archive_read(&books, restore->books, restore->book_bytes);
         rt->books.journal = restore->journal;
         TT_TRY(inherited_generation(rt, &books, err));
@@ -191,7 +192,7 @@ open_parts(tti_runtime *rt, const tt_setting *start, const tti_restore *restore,
         TT_TRY(tti_records_open(&rt->standings[n].records, rt->node_count));
         if (!rt->apart)
             TT_TRY(open_node(rt, n, err));
-        else if (rt->engine->open_node != NULL)
+        else if (rt->engine->open_node != NULL && !rt->inherits)
             TT_TRY(rt->engine->open_node(rt, n, err));
     }
     if (rt->mesh != NULL)
@@ -276,21 +277,10 @@ tti_runtime_start(tti_runtime *rt, tt_error *err)
 }
 
 void
-tti_runtime_close(tti_runtime *rt)
+tti_runtime_forget(tti_runtime *rt)
 {
-    if (rt == NULL)
-        return;
-    if (rt->processes != NULL && rt->newest != NULL && rt->newest->view != NULL) {
-        tti_runtime_stop(rt);
-        tti_runtime_join(rt);
-    }
-    if (rt->engine != NULL)
-        rt->engine->close(rt);
-    for (uint32_t n = 0; rt->processes != NULL && n < rt->node_count; n++) {
-        if (rt->engine == NULL)
-            tti_node_close(&rt->processes[n].node);
+    for (uint32_t n = 0; rt->standings != NULL && n < rt->node_count; n++)
         tti_records_close(&rt->standings[n].records);
-    }
     tti_membership_close(rt);
     tt_ps_client_close(rt->reader);
     tt_ps_copier_close(rt->copier);
@@ -303,6 +293,22 @@ tti_runtime_close(tti_runtime *rt)
     tt_mem_free(rt->moving);
     tt_mem_free(rt->backed);
     tt_mem_free(rt);
+}
+
+void
+tti_runtime_close(tti_runtime *rt)
+{
+    if (rt == NULL)
+        return;
+    if (rt->processes != NULL && rt->newest != NULL && rt->newest->view != NULL) {
+        tti_runtime_stop(rt);
+        tti_runtime_join(rt);
+    }
+    if (rt->engine != NULL)
+        rt->engine->close(rt);
+    for (uint32_t n = 0; rt->processes != NULL && rt->engine == NULL && n < rt->node_count; n++)
+        tti_node_close(&rt->processes[n].node);
+    tti_runtime_forget(rt);
 }
 
 void

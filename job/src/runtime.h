@@ -60,10 +60,11 @@ typedef struct tti_runtime {
     tti_membership membership;
     tti_command command;
     tti_books books;
-    int inherits;           // another master's nodes, which go on
-    tti_counts lost;        // counted by processes that have ended
-    tti_node reading;       // the master's end of the mesh, which has no thread
-    tt_ps_client *reader;   // its client, for evaluation
+    int inherits;             // another master's nodes, which go on
+    struct tti_runtime *left; // of that master, while this is opened; simulated hosts
+    tti_counts lost;          // counted by processes that have ended
+    tti_node reading;         // the master's end of the mesh, which has no thread
+    tt_ps_client *reader;     // its client, for evaluation
     tt_ps_copier *copier;   // where nodes do not share the master's memory: copies for checkpoints
     tti_generation *newest; // master's own pointer to the board's current
     // Generation of a partition's move that is under way, or 0; and how many are: they still have
@@ -87,6 +88,8 @@ typedef struct tti_restore {
     const uint8_t *books;
     size_t book_bytes;
     tti_journal *journal; // of those books
+    // Simulated hosts: what is left of that master, whose nodes it has; forgotten afterwards.
+    struct tti_runtime *left;
 } tti_restore;
 
 // runtime.c
@@ -98,6 +101,8 @@ TT_NODISCARD tt_status tti_runtime_open(const tt_job *job,
                                         tt_error *err);
 tt_status tti_runtime_start(tti_runtime *rt, tt_error *err);
 void tti_runtime_close(tti_runtime *rt);
+// Frees what a master has to itself: it has died, and its nodes are another's.
+void tti_runtime_forget(tti_runtime *rt);
 // Closes it although iterations are under way: they are given up.
 void tti_runtime_abandon(tti_runtime *rt);
 

@@ -184,13 +184,13 @@ content_s(const tti_simulation_spec *s,
 static double
 message_s(void *self, uint32_t node, const tt_frame *frame, uint32_t chunks, int sending)
 {
-    const tti_runtime *rt = self;
-    const tti_simulation_spec *s = &rt->job->spec.simulation;
+    const tt_job *job = self;
+    const tti_simulation_spec *s = &job->spec.simulation;
     TT_UNUSED(node);
     double bytes = (double)(sizeof *frame + frame->payload_bytes);
     double packing = (frame->flags & TT_FRAME_PACKED) == 0 ? 0 : sending ? s->pack : s->unpack;
     return s->message + s->chunk * chunks + s->byte * bytes + packing * frame->payload_bytes +
-           content_s(s, &rt->job->table, frame, sending);
+           content_s(s, &job->table, frame, sending);
 }
 
 static tt_status
@@ -237,7 +237,7 @@ tti_simulated_mesh(tti_runtime *rt, tt_error *err)
                                     .oversubscription = s->oversubscription,
                                     .jitter = s->network_jitter,
                                     .cost_s = message_s,
-                                    .cost_self = rt};
+                                    .cost_self = (void *)(uintptr_t)rt->job}; // which only reads it
     return open_mesh(rt, &network, &rt->mesh, err);
 }
 

@@ -69,9 +69,30 @@ on_host(void *self, uint32_t host, int up)
     }
 }
 
+// The nodes of a master that died, with all that lies between them and it.
+static void
+take_over(tti_runtime *rt, tti_runtime *left)
+{
+    tti_process *own = rt->processes;
+    rt->processes = left->processes;
+    left->processes = own;
+    rt->mesh = left->mesh;
+    rt->membership.control = left->membership.control;
+    left->mesh = left->membership.control = NULL;
+    rt->seen = left->seen;
+    for (uint32_t n = 0; n < rt->node_count; n++) {
+        rt->processes[n].rt = rt;
+        rt->processes[n].node.watch = &rt->watch;
+    }
+}
+
 static tt_status
 open_meshes(tti_runtime *rt, tt_error *err)
 {
+    if (rt->left != NULL) {
+        take_over(rt, rt->left);
+        return TT_OK;
+    }
     TT_TRY(tti_simulated_mesh(rt, err));
     return tti_simulated_control(rt, &rt->membership.control, err);
 }
@@ -79,6 +100,10 @@ open_meshes(tti_runtime *rt, tt_error *err)
 static tt_status
 start_nodes(tti_runtime *rt, tt_error *err)
 {
+    if (rt->inherits) {
+        tt_sim_watch_hosts(rt->job->sim, on_host, rt);
+        return TT_OK;
+    }
     for (uint32_t n = 0; n < rt->node_count; n++) {
         if (rt->newest->view->is_gone[n])
             continue;

@@ -154,6 +154,8 @@ open_runtime(tti_training *tr, const tti_resume *resume, tt_error *err)
 {
     if (resume == NULL || !resume->found)
         return tti_runtime_open(tr->job, &tr->setting, NULL, &tr->rt, err);
+    if (resume->journal != NULL)
+        return tti_training_inherit(tr, resume, err);
     tt_archive in;
     tti_resume_section(resume, "runtime", &in);
     const tti_restore restore = {.bytes = in.bytes,
@@ -176,6 +178,7 @@ tti_training_open(tti_training *tr,
                   tt_error *err)
 {
     memset(tr, 0, sizeof *tr);
+    tr->succession.journal.descriptor = -1;
     tr->job = job;
     tr->options = options;
     tr->store = store;
@@ -248,7 +251,8 @@ save_records(tti_training *tr)
 {
     tt_error err = {0};
     double now = tti_training_now(tr);
-    if (tr->store == NULL || now < tr->next_commit_s)
+    int is_due = now >= tr->next_commit_s || tti_journal_is_long(&tr->succession.journal);
+    if (tr->store == NULL || !is_due)
         return;
     tr->next_commit_s = now + 1;
     tti_training_write_status(tr);
@@ -257,6 +261,7 @@ save_records(tti_training *tr)
         return;
     if (tt_store_commit(tr->store, &err) != TT_OK || tt_store_begin(tr->store, &err) != TT_OK)
         tti_record_failed(tr, &err);
+    tti_training_leave(tr); // what is on the disk now
 }
 
 static tt_status
@@ -281,18 +286,32 @@ turn(tti_training *tr, tt_error *err)
 tt_status
 tti_training_run(tti_training *tr, tt_error *err)
 {
-    begin(tr);
+    int inherits = tr->rt->inherits;
+    if (!inherits) {
+        begin(tr);
+        tti_training_leave(tr);
+    }
     tt_status status = tti_runtime_start(tr->rt, err);
+    if (inherits) {
+        if (status == TT_OK)
+            status = tti_training_return_to_setting(tr, err);
+        begin(tr);
+    }
     if (tr->resumed_s > 0)
         tr->last_round_ns = tt_clock_now(&tr->rt->clock);
     else
         tti_warm_say(tr);
     while (status == TT_OK && !tr->finished) {
         uint32_t seen = tt_event_read(&tr->rt->board.bell);
+        if (tti_training_must_die(tr)) {
+            tr->has_died = 1;
+            return TT_OK;
+        }
         status = turn(tr, err);
         if (status == TT_OK && !tr->finished)
             tti_runtime_wait(tr->rt, seen, tti_membership_wait_ns(tr->rt, TURN_NS));
     }
+    tti_training_leave_nothing(tr);
     if (tr->rt == NULL)
         return status; // a restart failed
     if (status == TT_OK)
@@ -314,7 +333,9 @@ tti_training_close(tti_training *tr)
 {
     tti_training_remove_status(tr);
     tti_training_close_checkpoints(tr);
+    tti_training_leave_nothing(tr);
     tti_runtime_close(tr->rt);
+    tti_training_close_succession(tr);
     tti_training_close_watch(tr);
     tt_tuner_close(tr->tuner);
     tt_estimator_close(tr->estimator);

@@ -6,6 +6,7 @@
 #include "job_resume.h"
 #include "runtime.h"
 #include "training_checkpoint.h"
+#include "training_succession.h"
 #include "tt/core_store.h"
 
 enum { TTI_DRAIN_MAX = 65536 };
@@ -52,6 +53,7 @@ typedef struct tti_training {
 
     // checkpoints; what a resumed training found in its own
     tti_checkpointing checkpoint;
+    tti_succession succession;
     int same_space; // a setting means what it meant
     int tuner_resumed;
     uint32_t first_generation;
@@ -106,7 +108,10 @@ typedef struct tti_training {
     tt_job_outcome outcome;
     char stop_reason[320];
     int finished;
-    int model_is_last; // `model` is that of the end
+    int has_died;           // of a simulated master: another one goes on
+    uint32_t takeovers;     // of nodes, from masters that had died
+    uint32_t master_deaths; // of the job, so far
+    int model_is_last;      // `model` is that of the end
     double train_seconds;
 
     uint32_t windows;
@@ -192,6 +197,27 @@ void tti_training_follow_transition(tti_training *tr);
 tt_status tti_training_follow_script(tti_training *tr, tt_error *err);
 void tti_training_record_setting(tti_training *tr, uint32_t id, const tt_setting *setting);
 double tti_training_iteration_s(const tti_training *tr);
+// training_succession.c: what a process that takes this one's place if it dies goes on from.
+// Whether there can be one.
+int tti_training_is_bequeathable(const tti_training *tr);
+// Leaves what is known now, if this is a moment for it, and the nodes with it.
+void tti_training_leave(tti_training *tr);
+// From here on all ends with this process: the nodes are about to end.
+void tti_training_leave_nothing(tti_training *tr);
+void tti_training_close_succession(tti_training *tr);
+// Where it goes on from.
+void tti_training_say_resumed(tti_training *tr, const tti_resume *resume);
+// Of a simulated master: whether it dies now.
+int tti_training_must_die(const tti_training *tr);
+// It has, and run has returned: another one in its place, which has run to its end, too, or died.
+// tuned: as this one was opened.
+TT_NODISCARD tt_status tti_training_succeed(tti_training *tr, int tuned, tt_error *err);
+// In place of opening a runtime: the one that another process has left.
+TT_NODISCARD tt_status tti_training_inherit(tti_training *tr,
+                                            const tti_resume *resume,
+                                            tt_error *err);
+// After its start: the setting that the training knows is in force.
+TT_NODISCARD tt_status tti_training_return_to_setting(tti_training *tr, tt_error *err);
 // training_stop.c
 tt_status tti_training_evaluate(tti_training *tr, tt_error *err);
 tt_status tti_training_check_stop(tti_training *tr, tt_error *err);

@@ -35,7 +35,8 @@ tt_status
 tti_training_enable_checkpoints(tti_training *tr, tt_error *err)
 {
     tti_checkpointing *c = &tr->checkpoint;
-    if (tr->job->spec.checkpoint_keep == 0 && !may_restart(tr->job))
+    if (tr->job->spec.checkpoint_keep == 0 && !may_restart(tr->job) &&
+        !tti_training_is_bequeathable(tr))
         return TT_OK;
     TT_TRY(tti_job_resolved_text(tr->job, &c->config, &c->config_bytes, err));
     c->data_print = tti_data_print(tr->job->train);
@@ -51,14 +52,6 @@ tti_training_enable_checkpoints(tti_training *tr, tt_error *err)
 // ---- the copy ---------------------------------------------------------------------------------
 
 static void
-add_section(tti_checkpointing *c, const char *name, const void *bytes, uint64_t count)
-{
-    tti_checkpoint_section *section = &c->file.sections[c->file.section_count++];
-    *section = (tti_checkpoint_section){.bytes = bytes, .count = count};
-    (void)snprintf(section->name, sizeof section->name, "%s", name);
-}
-
-static void
 copy_runtime(tti_training *tr)
 {
     tti_checkpointing *c = &tr->checkpoint;
@@ -71,41 +64,55 @@ copy_runtime(tti_training *tr)
     tti_runtime_save(tr->rt, &c->runtime);
 }
 
-static void
-copy_knowledge(tti_training *tr)
+void
+tti_training_save_knowledge(tti_training *tr, tti_knowledge *out)
 {
-    tti_checkpointing *c = &tr->checkpoint;
-    tt_archive_rewind(&c->estimator);
-    tt_archive_rewind(&c->tuner);
-    tt_archive_rewind(&c->best);
-    tt_estimator_save(tr->estimator, &c->estimator);
+    tt_archive_rewind(&out->training);
+    tt_archive_rewind(&out->estimator);
+    tt_archive_rewind(&out->tuner);
+    tt_archive_rewind(&out->best);
+    tti_training_visit(tr, &out->training);
+    tt_estimator_save(tr->estimator, &out->estimator);
     if (tr->best_model != NULL && tr->early.best_evaluation > 0)
-        tt_archive_field(&c->best, tr->best_model, tti_training_model_floats(tr) * sizeof(float));
+        tt_archive_field(&out->best, tr->best_model, tti_training_model_floats(tr) * sizeof(float));
     if (tr->tuner != NULL)
-        tt_tuner_save(tr->tuner, &c->tuner);
+        tt_tuner_save(tr->tuner, &out->tuner);
 }
 
-static tt_status
-describe(tti_training *tr)
+tt_status
+tti_training_describe(const tti_training *tr,
+                      const char *nodes,
+                      const tt_archive *state,
+                      const tti_knowledge *knowledge,
+                      tti_checkpoint *out)
 {
-    tti_checkpointing *c = &tr->checkpoint;
-    c->file.section_count = 0;
-    c->file.written_at = tt_clock_wall_seconds();
-    add_section(c, "config", c->config, c->config_bytes);
-    add_section(c, "data", &c->data_print, sizeof c->data_print);
-    add_section(c, "runtime", c->runtime.bytes, c->runtime.count);
-    add_section(c, "training", c->training.bytes, c->training.count);
-    add_section(c, "estimator", c->estimator.bytes, c->estimator.count);
+    const tti_checkpointing *c = &tr->checkpoint;
+    out->section_count = 0;
+    out->written_at = tt_clock_wall_seconds();
+    tti_checkpoint_add(out, "config", c->config, c->config_bytes);
+    tti_checkpoint_add(out, "data", &c->data_print, sizeof c->data_print);
+    tti_checkpoint_add(out, nodes, state->bytes, state->count);
+    tti_checkpoint_add(out, "training", knowledge->training.bytes, knowledge->training.count);
+    tti_checkpoint_add(out, "estimator", knowledge->estimator.bytes, knowledge->estimator.count);
     if (tr->tuner != NULL)
-        add_section(c, "tuner", c->tuner.bytes, c->tuner.count);
-    if (c->best.count > 0)
-        add_section(c, "best", c->best.bytes, c->best.count);
-    const tt_archive *const parts[] = {&c->runtime, &c->training, &c->estimator, &c->tuner,
-                                       &c->best};
+        tti_checkpoint_add(out, "tuner", knowledge->tuner.bytes, knowledge->tuner.count);
+    if (knowledge->best.count > 0)
+        tti_checkpoint_add(out, "best", knowledge->best.bytes, knowledge->best.count);
+    const tt_archive *const parts[] = {state, &knowledge->training, &knowledge->estimator,
+                                       &knowledge->tuner, &knowledge->best};
     for (size_t i = 0; i < TT_COUNT_OF(parts); i++)
         if (parts[i]->status != TT_OK)
             return parts[i]->status;
     return TT_OK;
+}
+
+void
+tti_knowledge_fini(tti_knowledge *knowledge)
+{
+    tt_archive *const parts[] = {&knowledge->training, &knowledge->estimator, &knowledge->tuner,
+                                 &knowledge->best};
+    for (size_t i = 0; i < TT_COUNT_OF(parts); i++)
+        tt_archive_fini(parts[i]);
 }
 
 // Copies everything at one moment. last: the workers are not let go again. False when they do not
@@ -125,13 +132,11 @@ copy_all(tti_training *tr, int last)
     copy_runtime(tr);
     c->file.iteration = tr->iterations;
     c->file.time_s = tti_training_now(tr);
-    tt_archive_rewind(&c->training);
-    tti_training_visit(tr, &c->training);
     if (!last)
         tti_runtime_go_on(tr->rt);
     c->longest_rest_s = fmax(c->longest_rest_s, tti_training_now(tr) - begin);
-    copy_knowledge(tr);
-    c->status = describe(tr);
+    tti_training_save_knowledge(tr, &c->knowledge);
+    c->status = tti_training_describe(tr, "runtime", &c->runtime, &c->knowledge, &c->file);
     if (c->status != TT_OK)
         (void)tt_error_set(&c->err, c->status, c->directory, NULL, "no memory for a checkpoint");
     return 1;
@@ -273,7 +278,6 @@ tti_training_close_checkpoints(tti_training *tr)
     if (c->writing)
         tt_thread_join(&c->thread);
     free(c->config); // of open_memstream
-    tt_archive *const parts[] = {&c->runtime, &c->training, &c->estimator, &c->tuner, &c->best};
-    for (size_t i = 0; i < TT_COUNT_OF(parts); i++)
-        tt_archive_fini(parts[i]);
+    tt_archive_fini(&c->runtime);
+    tti_knowledge_fini(&c->knowledge);
 }

@@ -5,6 +5,11 @@
 #include "checkpoint_file.h"
 #include "tt/core_archive.h"
 
+// What the master itself has learned, as sections of a checkpoint.
+typedef struct tti_knowledge {
+    tt_archive training, estimator, tuner, best;
+} tti_knowledge;
+
 typedef struct tti_checkpointing {
     int enabled;   // they are written now and then; else only for a restart
     double next_s; // on the job's clock
@@ -13,7 +18,8 @@ typedef struct tti_checkpointing {
     size_t config_bytes;
     uint64_t data_print;
     // the copy that is being written; nobody changes it while `writing`
-    tt_archive runtime, training, estimator, tuner, best;
+    tt_archive runtime;
+    tti_knowledge knowledge;
     tti_checkpoint file;
     uint32_t keep;
     tt_thread thread;
@@ -26,5 +32,16 @@ typedef struct tti_checkpointing {
     uint32_t count;
     double longest_rest_s; // of the workers, for a copy
 } tti_checkpointing;
+
+struct tti_training;
+void tti_training_save_knowledge(struct tti_training *tr, tti_knowledge *out);
+void tti_knowledge_fini(tti_knowledge *knowledge);
+// The sections of a checkpoint: what the job is, the nodes' state under this name, and the
+// knowledge. All must stay. errors TT_NOMEM, of any of them
+TT_NODISCARD tt_status tti_training_describe(const struct tti_training *tr,
+                                             const char *nodes,
+                                             const tt_archive *state,
+                                             const tti_knowledge *knowledge,
+                                             tti_checkpoint *out);
 
 #endif

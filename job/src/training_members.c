@@ -54,6 +54,7 @@ go_back(tti_training *tr, tt_error *err)
     }
     int too_few = tr->rt->membership.too_few;
     tti_training_drain(tr);
+    tti_training_leave_nothing(tr);
     tti_runtime_traffic(tr->rt, &tr->traffic);
     uint64_t start_ns = tr->rt->start_ns;
     tti_runtime_abandon(tr->rt);

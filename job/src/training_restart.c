@@ -47,6 +47,7 @@ replace_runtime(tti_training *tr,
     tt_clock clock = tr->rt->clock;
     uint64_t start_ns = tr->rt->start_ns;
     uint32_t generation = tr->rt->newest->view->generation;
+    tti_training_leave_nothing(tr);
     tti_runtime_traffic(tr->rt, &tr->traffic);
     tti_runtime_abandon(tr->rt);
     tr->rt = NULL;

@@ -227,6 +227,7 @@ tti_training_follow_transition(tti_training *tr)
             tr->cost_pending = 1;
             tr->partitions_moved += cost->partitions_moved;
             tti_runtime_collect(rt);
+            tti_training_leave(tr); // no successor changes the setting back
             if (cost->method == TT_RECONFIG_CHECKPOINT)
                 tti_training_event(tr, "info",
                                    "restarted from a checkpoint in %.0f ms: %.0f ms to write it, "

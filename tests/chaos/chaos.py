@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Goal: whatever happens to the processes of a job, it ends with the right model, soon, and leaves nothing behind. Method: jobs
 with kill -9, SIGSTOP and SIGCONT of random nodes and kill -9 of the program at random moments, while they train and while parameters
-move; under bsp the model must equal that of an undisturbed run byte for byte, under asp and ssp the loss be near. Half of the jobs
+move; another process resumes the run, and takes the nodes over where they outlive the program; under bsp the model must equal that of an undisturbed run byte for byte, under asp and ssp the loss be near. Half of the jobs
 have replicas: then, with some time between one fault and the next, no parameters may go back to a checkpoint (under bsp all may,
 while partitions move). A quarter are sums of integers with replicas, which must be exact, but for the batches that workers had
 under way when they died: those may count or not.
@@ -52,7 +52,7 @@ SECONDS = 4.0          # of a job that nothing happens to, about
 NEAR = 0.01            # share of the loss
 FAILURE_TIMEOUT_S = 3.0
 UNSTRUCK_S = 0.5       # between faults of a job with replicas: copies are made again meanwhile
-PROGRAM_PART = 0.2     # of the rounds kill the program, too
+PROGRAM_PART = 0.4     # of the rounds kill the program, too, up to three times
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -62,6 +62,7 @@ class Local:
     keys = {"cluster.engine": "local"}
     faults = ("kill", "kill", "stop")
     compressions = ()  # "setting.compression" there is, to draw from
+    outlives = True    # nodes outlive the program, for the one that resumes the run
 
     def close(self):
         pass
@@ -72,6 +73,7 @@ class TwoHosts(Local):
             "cluster.remote_shell": os.path.join(HERE, "..", "hosts", "this_host.sh")}
     faults = ("kill", "kill", "stop", "host")
     compressions = ("none", "lz4")
+    outlives = False
 
 
 class EmulatedHosts(Local):
@@ -79,6 +81,7 @@ class EmulatedHosts(Local):
 
     faults = ("kill", "kill", "stop", "host", "cut", "power")
     compressions = ("none", "lz4")
+    outlives = False
     count = 3
 
     def __init__(self):
@@ -196,7 +199,8 @@ class Round:
         self.directory = tempfile.mkdtemp(prefix="trimtab-chaos-")
         self.mark = f"chaos-{os.getpid()}-{seed}"
         self.times = {"kill": [], "stop": [], "host": [], "cut": [], "power": []}
-        self.faults = 0
+        self.faults = self.masters_killed = self.masters_replaced = 0
+        self.before, self.earlier = [], []  # programs that were killed; what they said
         self.place = options.place
         with open(os.path.join(self.directory, "job.yaml"), "w", encoding="ascii") as file:
             file.write(JOB)
@@ -339,31 +343,49 @@ class Round:
         """Counts how many times a feature of an example counts more or less often than it should."""
         right, sums = weights_of(self.model(calm)), weights_of(self.model(result))
         wrong = sum(abs(a - b) for a, b in zip(right, sums)) / SUMS_UNIT
-        workers = sum("(worker) is dead" in line for _, line in job.lines)
+        workers = sum("(worker) is dead" in line for _, line in self.earlier + job.lines)
         if not any(right) or len(right) != len(sums) or wrong > workers * SUMS_UNDER_WAY:
             raise Failed(f"sums differ by {wrong:.0f}, of which {workers} workers that died explain {workers * SUMS_UNDER_WAY}\n{job.text()}")
         return f"sums differ by {wrong:.0f}, {workers} workers died"
 
     def disturbed(self, arguments):
         job = Job(self.options.trimtab, arguments, self.directory, self.mark)
-        if self.rng.random() < PROGRAM_PART:
-            time.sleep(self.rng.uniform(0.1, SECONDS))
+        for _ in range(self.rng.randint(1, 3) if self.rng.random() < PROGRAM_PART else 0):
+            time.sleep(self.rng.uniform(0.1, SECONDS / 2))
+            if not job.runs():
+                break
             self.strike_program(job)
             run = next((line.split("(")[1].rstrip(")") for _, line in job.lines if line.startswith("run ")), None)
             if run is None:
                 return None  # killed before it began
+            self.before.append(job)
             job = Job(self.options.trimtab, ["--resume", run], self.directory, self.mark)
         self.disturb(job)
         result = self.finish(job, 180)
+        for one in self.before:
+            one.end(10)
+            self.earlier += one.lines
+        self.masters_replaced = sum("took over from a process" in line for _, line in self.earlier + job.lines)
         self.check_service(job)
         self.check_copies(job)
         return result, job
 
     def strike_program(self, job):
+        """Kills it; nodes that outlive it may be killed, too, before there is another one."""
         job.process.kill()
-        job.end(10)
+        job.process.wait()
         self.faults += 1
-        self.check_nothing_left(job)
+        self.masters_killed += 1
+        if not self.place.outlives:
+            job.end(10)
+            self.check_nothing_left(job)
+            return
+        # Nodes have its standard error open: what is read from there ends with them.
+        time.sleep(self.rng.choice([0, self.rng.uniform(0, 1.5)]))
+        nodes = sorted(job.nodes())
+        if nodes and self.rng.random() < 0.3:
+            os.kill(self.rng.choice(nodes), signal.SIGKILL)
+            self.faults += 1
 
     def run(self):
         arguments = self.arguments(1)
@@ -379,7 +401,8 @@ class Round:
             raise Failed(f"another model than undisturbed: loss {result['loss']} and {calm['loss']}")
         if abs(result["loss"] / calm["loss"] - 1) > NEAR:
             raise Failed(f"loss {result['loss']}, undisturbed {calm['loss']}")
-        return (f"{self.faults} faults, {result['counters']['deaths']} deaths, {result['generations']} generations, "
+        masters = f"{self.masters_replaced} of {self.masters_killed} masters replaced, " if self.masters_killed else ""
+        return (f"{self.faults} faults, {masters}{result['counters']['deaths']} deaths, {result['generations']} generations, "
                 f"loss {result['loss']:.5f} ({calm['loss']:.5f}){sums}")
 
 
@@ -398,6 +421,7 @@ def describe(name, seconds):
 def play(options):
     """All rounds. Returns how many of them failed."""
     times, faults, failed = {"kill": [], "stop": [], "host": [], "cut": [], "power": []}, 0, 0
+    killed = replaced = 0
     for seed in range(options.seed, options.seed + options.rounds):
         one = Round(options, seed)
         what = f"seed {seed}: {one.consistency} {one.optimizer} {one.nodes} nodes{' with replicas' if one.replicas else ''}{', sums' if one.sums else ''}"
@@ -409,9 +433,11 @@ def play(options):
         finally:
             shutil.rmtree(one.directory, ignore_errors=True)
         faults += one.faults
+        killed += one.masters_killed
+        replaced += one.masters_replaced
         for kind, seconds in one.times.items():
             times[kind] += seconds
-    print(f"{options.rounds} rounds, {faults} faults, {failed} failed; back in service after {describe('kill -9', times['kill'])}; "
+    print(f"{options.rounds} rounds, {faults} faults, {failed} failed; {replaced} of {killed} masters replaced while nodes went on; back in service after {describe('kill -9', times['kill'])}; "
           f"{describe('silence', times['stop'])}; {describe('a host', times['host'])}; {describe('a cut cable', times['cut'])}; "
           f"{describe('a power failure', times['power'])}")
     return failed

@@ -166,6 +166,27 @@ BUGS = {
     "dead_owners_are_heard": ("a worker that is told of a way to the dead takes it", [
         (CLIENT, "    tti_route_by_the_newest(client, route, frame);\n", ""),
     ]),
+    "rows_unentered": ("a master does not leave to its successor which rows it has given out", [
+        (BOOKS, "    enter(rt, ENTRY_TAKE, n, unit, 0, 0);\n", ""),
+    ]),
+    "rows_back_unentered": ("nor which have come back", [
+        (BOOKS, "    enter(rt, ENTRY_TAKE_BACK, n, 0, 0, 0);\n", ""),
+    ]),
+    "records_unentered": ("nor what it has heard was trained", [
+        (BOOKS, "    enter(rt, ENTRY_RECORD, n, record->examples, slice, (uint32_t)record->sequence);\n", ""),
+    ]),
+    "ends_unentered": ("nor which moves have ended", [
+        (BOOKS, "    enter(rt, ENTRY_END, n, end->partition, end->generation, end->kind);\n", ""),
+    ]),
+    "generation_unentered": ("nor the generation in force", [
+        (RUNTIME, "    tti_books_enter_generation(rt);\n", ""),
+    ]),
+    "orders_from_one": ("a successor's orders are numbered from the beginning", [
+        (COMMAND, "        rt->command.nodes[n].last.number = (uint64_t)(rt->books.masters - 1) << 40;\n", "        (void)n;\n"),
+    ]),
+    "gate_stays_closed": ("a successor does not open the gate that its predecessor has closed", [
+        (BOOKS, "    rt->board.gate += 2 - rt->board.gate % 2;\n", ""),
+    ]),
     "sealed_alone": ("a sealed partition acknowledges what only it has", [
         (MOVES, "    slot->departure.by_copy = tti_ps_view", "    tti_copies_clear(&slot->copies);\n    slot->departure.by_copy = tti_ps_view"),
     ]),

@@ -7,6 +7,7 @@
 //     all                                    the script's steps are taken, nobody waits for ever
 //     every other of the first               also when it is stopped at any moment and resumed
 //
+// In a third of all the master dies, up to three times, and another takes its place.
 // Half of them keep every partition on two nodes. In a third of the jobs nodes die: hosts crash,
 // some come back, and the time after which a silent node is dead is so short that pauses and late
 // messages are now and then taken for deaths. Then
@@ -23,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EPOCHS = 3, STEPS_MAX = 4, FAULTS_MAX = 5, MERGED_MAX = 4 };
+enum { EPOCHS = 3, STEPS_MAX = 4, FAULTS_MAX = 5, MERGED_MAX = 4, MASTERS_MAX = 3 };
 
 static const char *
 one_of(tt_rng *rng, const char *const *words, size_t count)
@@ -47,7 +48,7 @@ typedef enum check { SAME_MODEL, SAME_EXAMPLES, SOME_TRAINING } check;
 typedef struct drawn {
     text job, moving; // the job left alone; what is laid over it
     check check;
-    uint32_t nodes, batch, rows, steps;
+    uint32_t nodes, batch, rows, steps, masters;
     const char *consistency;
     int one_worker, mortal, replicas;
 } drawn;
@@ -111,6 +112,21 @@ draw_crash(tt_rng *rng, drawn *d)
     add(t, "}");
 }
 
+// Masters that die, and how long there is none; of numbers of their own.
+static void
+draw_masters(uint64_t seed, drawn *d, int is_first)
+{
+    tt_rng rng;
+    tt_rng_init(&rng, seed, TT_RNG_TEST, 6);
+    if (tt_rng_below(&rng, 3) > 0)
+        return;
+    for (uint32_t i = between(&rng, 1, MASTERS_MAX); i > 0; i--, is_first = 0) {
+        d->masters++;
+        add(&d->moving, "%s{kind: master, at: %ums, for: %ums}", is_first ? "" : ", ",
+            between(&rng, 0, 600), tt_rng_below(&rng, 2) ? between(&rng, 0, 100) : 0);
+    }
+}
+
 static void
 draw_job(tt_rng *rng, uint64_t seed, drawn *d)
 {
@@ -171,6 +187,7 @@ draw_job(tt_rng *rng, uint64_t seed, drawn *d)
         else
             draw_fault(rng, d);
     }
+    draw_masters(seed, d, faults == 0);
     add(&d->moving, "]\n");
 }
 
@@ -195,7 +212,9 @@ judge(const drawn *d, const outcome *alone, const outcome *moved)
         return why;
     }
     // A step that a fault holds up may leave the job's end to the next one.
-    if (moved->result.setting_changes < !d->mortal || moved->result.setting_changes > d->steps) {
+    // Of those before the last master nobody knows, and each successor may change one back.
+    uint32_t least = !d->mortal && d->masters == 0, steps = d->steps + d->masters;
+    if (moved->result.setting_changes < least || moved->result.setting_changes > steps) {
         (void)snprintf(why, sizeof why, "%u steps, but %u changes of setting", d->steps,
                        moved->result.setting_changes);
         return why;
@@ -271,7 +290,7 @@ stop_and_resume(tt_rng *rng, const char *const *files, const char *directory, co
     return why;
 }
 
-static uint64_t deaths, returns;
+static uint64_t deaths, returns, takeovers;
 
 static int
 run_seed(const char *program, uint64_t seed, const char *trace, double *virtual_s)
@@ -308,6 +327,7 @@ run_seed(const char *program, uint64_t seed, const char *trace, double *virtual_
     *virtual_s += moved.result.train_seconds;
     deaths += moved.result.deaths;
     returns += moved.result.returns;
+    takeovers += moved.result.takeovers;
     free(alone.model);
     free(moved.model);
     remove_directory(directory);
@@ -328,9 +348,10 @@ main(int argc, char **argv)
     uint64_t begin = tt_clock_now(&clock);
     for (uint64_t seed = first; seed < first + count; seed++)
         failed += !run_seed(argv[0], seed, argc > 3 ? argv[3] : NULL, &virtual_s);
-    printf("%llu seeds, %llu failed; %llu deaths, %llu returns; %.0f s simulated, %.3f s a seed\n",
+    printf("%llu seeds, %llu failed; %llu deaths, %llu returns, %llu takeovers; %.0f s simulated, "
+           "%.3f s a seed\n",
            (unsigned long long)count, (unsigned long long)failed, (unsigned long long)deaths,
-           (unsigned long long)returns, virtual_s,
+           (unsigned long long)returns, (unsigned long long)takeovers, virtual_s,
            1e-9 * (double)(tt_clock_now(&clock) - begin) / (double)TT_MAX(count, (uint64_t)1));
     return failed > 0;
 }

@@ -38,6 +38,8 @@ TT_NODISCARD tt_status
 tt_host_open(uint32_t task_count, tt_host_task *body, void *self, tt_host **out, tt_error *err);
 // Ends all tasks at once, and the host's process. NULL: nothing.
 void tt_host_close(tt_host *host);
+// Leaves it alone, as if this process had died: all that was bequeathed stays so. NULL: nothing.
+void tt_host_release(tt_host *host);
 // Starts a task of which no process is there. The descriptors are duplicated. errors TT_PEER the
 // host's process is gone or stands still
 TT_NODISCARD tt_status
@@ -63,7 +65,8 @@ void tt_host_forget(tt_host *host);
 typedef struct tt_host_estate {
     int descriptors[TT_HOST_DESCRIPTORS_MAX];
     uint32_t count;
-    int *pid; // [task_count], the caller's: of the tasks that are there; 0: it is not
+    uint32_t task_count; // of the host's process
+    int *pid;            // [task_count], the caller's: of the tasks that are there; 0: it is not
 } tt_host_estate;
 
 // The host's process that somebody has left behind, with its tasks and its memory as they are. It

@@ -103,7 +103,8 @@ typedef struct tt_job_result {
     uint64_t iterations, examples; // trained, an example once an epoch
     double epochs, train_seconds, wall_seconds, examples_per_second;
     uint64_t generations;
-    uint32_t setting_changes, deaths, returns; // of nodes, the latter two
+    uint32_t setting_changes;
+    uint32_t deaths, returns, takeovers; // of nodes; the last from a master that had died
     double reconfigure_seconds, explore_seconds;
     double untuned_seconds; // NAN: not measured
     tt_setting setting, start_setting;
