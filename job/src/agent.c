@@ -27,8 +27,8 @@ static void
 forget_standing(tti_standing *standing)
 {
     uint64_t iterations = standing->iterations; // of this host: its luck goes on
-    tti_records records = {.slots = standing->records.slots,
-                           .capacity = standing->records.capacity};
+    tti_records records = standing->records;
+    tti_records_forget(&records);
     *standing = (tti_standing){.iterations = iterations, .records = records};
 }
 

@@ -346,6 +346,23 @@ tti_command_hear(tti_runtime *rt, uint32_t n, const tt_frame *frame, const uint8
         hear_rows(rt, n, report, complete);
 }
 
+void
+tti_command_hear_last(tti_runtime *rt, uint32_t n)
+{
+    const tt_pool *pool = tt_mesh_outbox(rt->membership.control, rt->node_count).pool;
+    tti_record record;
+    if (pool == NULL)
+        return;
+    const tti_record_ring *ring =
+        tt_pool_see(pool, n, 0, tti_records_bytes(rt->node_count)); // process.c
+    const tti_book *book = &rt->books.nodes[n];
+    while (tti_records_left(ring, rt->node_count, book->records_heard, &record)) {
+        keep_record(&rt->command, &record);
+        tti_books_hear_record(rt, n, &record);
+    }
+    tti_command_count(rt);
+}
+
 // ---- counting ----------------------------------------------------------------------------------
 
 static int

@@ -50,6 +50,8 @@ tti_order tti_command_first(struct tti_runtime *rt, uint32_t n);
 // A report.
 void
 tti_command_hear(struct tti_runtime *rt, uint32_t n, const tt_frame *frame, const uint8_t *payload);
+// Node n's process is dead: what it has recorded and not reported, where that can be seen.
+void tti_command_hear_last(struct tti_runtime *rt, uint32_t n);
 // Counts the records that have come.
 void tti_command_count(struct tti_runtime *rt);
 // Node n has died, of which `generation` tells: what it had and has not trained is for others, from

@@ -261,8 +261,11 @@ bury(tti_runtime *rt)
     tt_ps_view *view;
     tt_error err = {0};
     uint32_t shards;
-    for (uint32_t n = 0; n < rt->node_count; n++)
+    for (uint32_t n = 0; n < rt->node_count; n++) {
         is_dead[n] = m->members.member[n].state == TT_MEMBER_DEAD;
+        if (is_dead[n])
+            tti_command_hear_last(rt, n);
+    }
     tt_status status = view_without_dead(rt, is_dead, &view);
     if (status == TT_PEER)
         desert(rt, is_dead);

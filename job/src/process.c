@@ -32,6 +32,23 @@ partition_backed(void *self, uint32_t partition, uint32_t generation)
     note_end(self, partition, generation, TTI_END_BACKED);
 }
 
+// Where the master can read what was not reported when the process dies: the first that this end
+// takes of the mesh's memory, if it has some.
+static tt_status
+open_records(tti_process *process)
+{
+    const tti_board *board = &process->board;
+    tt_pool *pool = tt_mesh_outbox(board->control, board->end).pool;
+    uint64_t offset;
+    size_t bytes = tti_records_bytes(board->node_count);
+    void *memory = pool != NULL ? tt_pool_take(pool, bytes) : NULL;
+    if (memory == NULL)
+        return tti_records_open(&process->standing.records, board->node_count);
+    TT_ASSERT(tt_pool_find(pool, memory, bytes, &offset) && offset == 0);
+    tti_records_place(&process->standing.records, memory, board->node_count);
+    return TT_OK;
+}
+
 tt_status
 tti_process_open(tti_process *process,
                  const tt_job *job,
@@ -63,7 +80,7 @@ tti_process_open(tti_process *process,
     process->backlog.records = tt_mem_zalloc(TTI_BACKLOG, sizeof(tti_record));
     tt_status status = process->backlog.records != NULL ? TT_OK : TT_NOMEM;
     if (status == TT_OK)
-        status = tti_records_open(&process->standing.records, job->node_count);
+        status = open_records(process);
     if (status == TT_OK)
         status = tti_lease_open(&process->lease, tti_worker_rows_max(job));
     return status == TT_OK ? TT_OK

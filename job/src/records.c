@@ -14,47 +14,87 @@ capacity_for(uint32_t node_count)
     return capacity;
 }
 
+size_t
+tti_records_bytes(uint32_t node_count)
+{
+    return sizeof(tti_record_ring) + capacity_for(node_count) * sizeof(tti_record);
+}
+
+void
+tti_records_place(tti_records *records, void *memory, uint32_t node_count)
+{
+    *records = (tti_records){.ring = memory, .is_borrowed = 1};
+    records->ring->capacity = capacity_for(node_count);
+}
+
 tt_status
 tti_records_open(tti_records *records, uint32_t node_count)
 {
-    *records = (tti_records){.capacity = capacity_for(node_count)};
-    records->slots = tt_mem_zalloc(records->capacity, sizeof *records->slots);
-    return records->slots != NULL ? TT_OK : TT_NOMEM;
+    void *memory = tt_mem_zalloc_vector(1, tti_records_bytes(node_count));
+    *records = (tti_records){0};
+    if (memory == NULL)
+        return TT_NOMEM;
+    tti_records_place(records, memory, node_count);
+    records->is_borrowed = 0;
+    return TT_OK;
+}
+
+void
+tti_records_forget(tti_records *records)
+{
+    tti_record_ring *ring = records->ring;
+    tt_store_relaxed(&ring->written, (uint64_t)0);
+    tt_store_relaxed(&ring->read, (uint64_t)0);
+    ring->lost = 0;
 }
 
 uint32_t
 tti_records_room(const tti_records *records)
 {
-    uint64_t read = tt_load_acquire(&records->read); // released in tti_records_take
-    return records->capacity - (uint32_t)(records->written - read);
+    const tti_record_ring *ring = records->ring;
+    uint64_t read = tt_load_acquire(&ring->read); // released in tti_records_take
+    return ring->capacity - (uint32_t)(ring->written - read);
 }
 
 void
 tti_records_put(tti_records *records, const tti_record *record)
 {
-    uint64_t read = tt_load_acquire(&records->read); // released in tti_records_take
-    if (records->written - read >= records->capacity) {
-        records->lost++;
+    tti_record_ring *ring = records->ring;
+    uint64_t read = tt_load_acquire(&ring->read); // released in tti_records_take
+    if (ring->written - read >= ring->capacity) {
+        ring->lost++;
         return;
     }
-    records->slots[records->written % records->capacity] = *record;
-    tt_store_release(&records->written, records->written + 1); // acquired in tti_records_take
+    ring->slots[ring->written % ring->capacity] = *record;
+    tt_store_release(&ring->written, ring->written + 1); // acquired in tti_records_take
 }
 
 uint32_t
 tti_records_take(tti_records *records, tti_record *out, uint32_t capacity)
 {
-    uint64_t written = tt_load_acquire(&records->written); // released in tti_records_put
-    uint32_t count = (uint32_t)TT_MIN(written - records->read, capacity);
+    tti_record_ring *ring = records->ring;
+    uint64_t written = tt_load_acquire(&ring->written); // released in tti_records_put
+    uint32_t count = (uint32_t)TT_MIN(written - ring->read, capacity);
     for (uint32_t i = 0; i < count; i++)
-        out[i] = records->slots[(records->read + i) % records->capacity];
-    tt_store_release(&records->read, records->read + count); // acquired in tti_records_put
+        out[i] = ring->slots[(ring->read + i) % ring->capacity];
+    tt_store_release(&ring->read, ring->read + count); // acquired in tti_records_put
     return count;
 }
 
 void
 tti_records_close(tti_records *records)
 {
-    tt_mem_free(records->slots);
-    records->slots = NULL;
+    if (!records->is_borrowed)
+        tt_mem_free(records->ring);
+    *records = (tti_records){0};
+}
+
+int
+tti_records_left(const tti_record_ring *ring, uint32_t node_count, uint64_t n, tti_record *out)
+{
+    uint64_t written = tt_load_acquire(&ring->written); // released in tti_records_put
+    if (ring->capacity != capacity_for(node_count) || n >= written || written - n > ring->capacity)
+        return 0;
+    *out = ring->slots[n % ring->capacity];
+    return 1;
 }

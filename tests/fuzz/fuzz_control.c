@@ -263,17 +263,26 @@ close_master(tti_runtime *rt)
     tt_mem_free(rt->standings);
 }
 
+static tti_records
+fresh(tti_records *records)
+{
+    if (records->ring == NULL)
+        TT_ASSERT(tti_records_open(records, NODES) == TT_OK);
+    tti_records_forget(records);
+    return *records;
+}
+
 static void
 master_hears(const tt_job *job)
 {
-    static tti_record slots[NODES][64];
+    static tti_records records[NODES]; // opened once: they are large
     tti_runtime rt;
     uint64_t now_ns = 1000000;
     tt_archive out = {0};
     tti_counts counts = {0};
     open_master(&rt, job, &now_ns);
     for (uint32_t n = 0; n < NODES; n++)
-        rt.standings[n].records = (tti_records){.slots = slots[n], .capacity = 64};
+        rt.standings[n].records = fresh(&records[n]);
     for (int turns = 0; turns < 8; turns++) {
         tti_membership_exchange(&rt);
         now_ns += 10000;
@@ -285,7 +294,7 @@ master_hears(const tt_job *job)
     if (tt_members_tick(&rt.membership.members, now_ns) > 0)
         tt_members_buried(&rt.membership.members);
     for (uint32_t n = 0; n < NODES; n++)
-        rt.standings[n].records.slots = NULL;
+        rt.standings[n].records = (tti_records){0};
     close_master(&rt);
 }
 
