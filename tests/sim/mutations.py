@@ -184,9 +184,6 @@ BUGS = {
     "orders_from_one": ("a successor's orders are numbered from the beginning", [
         (COMMAND, "        rt->command.nodes[n].last.number = (uint64_t)(rt->books.masters - 1) << 40;\n", "        (void)n;\n"),
     ]),
-    "gate_stays_closed": ("a successor does not open the gate that its predecessor has closed", [
-        (BOOKS, "    rt->board.gate += 2 - rt->board.gate % 2;\n", ""),
-    ]),
     "sealed_alone": ("a sealed partition acknowledges what only it has", [
         (MOVES, "    slot->departure.by_copy = tti_ps_view", "    tti_copies_clear(&slot->copies);\n    slot->departure.by_copy = tti_ps_view"),
     ]),
