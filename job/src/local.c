@@ -182,6 +182,10 @@ inherit(tt_job *job, const char *run_dir, tti_starter *starter, tt_error *err)
     }
     for (uint32_t i = 0; i < estate.count; i++)
         (void)close(estate.descriptors[i]);
+    if (estate.task_count != job->node_count)
+        tt_log(TT_LOG_WARN,
+               "the nodes of this run cannot be taken over: there are %u of them, the job has %u",
+               estate.task_count, job->node_count);
     return tt_error_set(err, TT_NOTFOUND, NULL, NULL, "nothing of this run is left");
 }
 
