@@ -405,6 +405,7 @@ main(int argc, char **argv)
     }
     // A closed pipe is an error of one write, reported by tti_cli_flush.
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); // a file too large for the user's limit is an error like others
     const char *name = argv[1];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return help(NULL);
