@@ -271,6 +271,8 @@ turn(tti_training *tr, tt_error *err)
     TT_TRY(tti_training_follow_members(tr, err));
     tti_training_drain(tr);
     tti_training_follow_transition(tr);
+    if (!tti_training_has_left(tr))
+        tti_training_leave(tr); // as soon as it can be
     TT_TRY(tti_training_check_stop(tr, err));
     if (tr->finished)
         return TT_OK;

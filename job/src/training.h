@@ -200,6 +200,8 @@ double tti_training_iteration_s(const tti_training *tr);
 // training_succession.c: what a process that takes this one's place if it dies goes on from.
 // Whether there can be one.
 int tti_training_is_bequeathable(const tti_training *tr);
+// Somebody could go on from what was left last; or there is no leaving anything.
+int tti_training_has_left(const tti_training *tr);
 // Leaves what is known now, if this is a moment for it, and the nodes with it.
 void tti_training_leave(tti_training *tr);
 // From here on all ends with this process: the nodes are about to end.

@@ -63,6 +63,14 @@ leave(tti_training *tr, tt_error *err)
     return TT_OK;
 }
 
+int
+tti_training_has_left(const tti_training *tr)
+{
+    const tti_succession *s = &tr->succession;
+    int is_whole = tr->rt->books.journal != NULL && tti_journal_is_whole(&s->journal);
+    return is_whole || s->failed || !can_leave(tr);
+}
+
 void
 tti_training_leave(tti_training *tr)
 {
