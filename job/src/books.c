@@ -338,12 +338,6 @@ tti_books_save(tti_runtime *rt, uint64_t job_begin_ns, tt_archive *out)
 
 // ---- a successor's -----------------------------------------------------------------------------
 
-tt_status
-tti_books_load_generation(tt_archive *in, tti_generation **out)
-{
-    return tti_generation_read(in, out);
-}
-
 // Rows that are nobody's: returned to the work, or kept in quarantine.
 static void
 load_rows(tti_runtime *rt, tt_archive *in, void (*keep)(tti_runtime *, const uint32_t *, uint32_t))

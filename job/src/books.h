@@ -72,11 +72,11 @@ void tti_books_enter_board(struct tti_runtime *rt);
 
 // ---- successors --------------------------------------------------------------------------------
 
-// Everything, with the newest generation; every record heard has been counted.
+// The newest generation (tti_generation_read), then everything else; every record heard has been
+// counted.
 void tti_books_save(struct tti_runtime *rt, uint64_t job_begin_ns, tt_archive *out);
-// The generation that was in force then. errors TT_CORRUPT, TT_NOMEM
-TT_NODISCARD tt_status tti_books_load_generation(tt_archive *in, tti_generation **out);
-// Behind that, the rest, and all entries since. Of a runtime whose books were just opened.
+// What is behind the generation, and all entries since. Of a runtime whose books were just opened,
+// under that generation.
 // errors TT_CORRUPT, TT_NOMEM
 TT_NODISCARD tt_status tti_books_load(struct tti_runtime *rt, tt_archive *in, tt_error *err);
 

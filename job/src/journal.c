@@ -21,7 +21,7 @@ struct tti_journal_head {
     uint32_t half; // the one in force + 1; 0: none yet. release
     uint64_t base_bytes[2];
     uint64_t end[2];     // of the entries; release
-    uint32_t is_full[2]; // an entry found no room
+    uint32_t is_full[2]; // an entry found no room: of no use until the next base
 };
 
 typedef struct entry_head {
@@ -88,12 +88,14 @@ tti_journal_close(tti_journal *journal)
 
 // ---- writing -----------------------------------------------------------------------------------
 
+// All of the bytes at that place of the file, there or back.
 static int
-write_at(int file, const tt_span *piece, off_t at)
+transfer(int file, uint8_t *bytes, size_t size, off_t at, int writes)
 {
-    for (size_t done = 0; done < piece->size;) {
-        ssize_t part = pwrite(file, (const uint8_t *)piece->bytes + done, piece->size - done,
-                              at + (off_t)done);
+    for (size_t done = 0; done < size;) {
+        off_t place = at + (off_t)done;
+        ssize_t part = writes ? pwrite(file, bytes + done, size - done, place)
+                              : pread(file, bytes + done, size - done, place);
         if (part < 0 && errno == EINTR)
             continue;
         if (part <= 0)
@@ -101,6 +103,12 @@ write_at(int file, const tt_span *piece, off_t at)
         done += (size_t)part;
     }
     return 1;
+}
+
+static int
+write_at(int file, const tt_span *piece, off_t at)
+{
+    return transfer(file, (uint8_t *)(uintptr_t)piece->bytes, piece->size, at, 1); // only read
 }
 
 // What was there takes no memory any more.
@@ -132,7 +140,6 @@ tti_journal_begin(tti_journal *journal, const tt_span *pieces, uint32_t count, t
     head->base_bytes[half] = bytes;
     head->end[half] = head->is_full[half] = 0;
     tt_store_release(&head->half, half + 1); // this process may be killed before or after
-    journal->is_full = 0;
     if (now != 0)
         clear_half(journal, now - 1);
     return TT_OK;
@@ -151,7 +158,7 @@ tti_journal_add(tti_journal *journal, const tt_span *pieces, uint32_t count)
     TT_ASSERT(size <= ENTRY_MAX);
     uint64_t end = head->end[half];
     size_t room = sizeof(entry_head) + ((size + 7) & ~(size_t)7);
-    if (journal->is_full || end + room > ENTRIES_BYTES) {
+    if (head->is_full[half] || end + room > ENTRIES_BYTES) {
         tti_journal_give_up(journal);
         return;
     }
@@ -169,7 +176,6 @@ tti_journal_add(tti_journal *journal, const tt_span *pieces, uint32_t count)
 void
 tti_journal_give_up(tti_journal *journal)
 {
-    journal->is_full = 1;
     if (journal->head->half != 0)
         tt_store_release(&journal->head->is_full[journal->head->half - 1], 1u);
 }
@@ -190,20 +196,6 @@ tti_journal_is_long(const tti_journal *journal)
 
 // ---- reading -----------------------------------------------------------------------------------
 
-static int
-read_at(int file, uint8_t *to, size_t size, off_t at)
-{
-    for (size_t done = 0; done < size;) {
-        ssize_t part = pread(file, to + done, size - done, at + (off_t)done);
-        if (part < 0 && errno == EINTR)
-            continue;
-        if (part <= 0)
-            return 0;
-        done += (size_t)part;
-    }
-    return 1;
-}
-
 tt_status
 tti_journal_read(const tti_journal *journal, uint8_t **base, size_t *size, tt_error *err)
 {
@@ -217,7 +209,7 @@ tti_journal_read(const tti_journal *journal, uint8_t **base, size_t *size, tt_er
     *base = tt_mem_alloc(TT_MAX(*size, (size_t)1));
     if (*base == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for what the last master left");
-    if (read_at(journal->descriptor, *base, *size, BASE_AT(half)))
+    if (transfer(journal->descriptor, *base, *size, BASE_AT(half), 0))
         return TT_OK;
     tt_mem_free(*base);
     *base = NULL;

@@ -16,7 +16,6 @@ typedef struct tti_journal {
     int descriptor; // -1: there is none
     struct tti_journal_head *head;
     uint8_t *entries; // of the two halves
-    int is_full;      // some entries found no room: it is of no use until the next base
 } tti_journal;
 
 // A new, empty one. errors TT_NOMEM

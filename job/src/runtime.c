@@ -119,7 +119,7 @@ continue_generations(tt_ps_view *view, const tti_restore *restore)
 static tt_status
 inherited_generation(tti_runtime *rt, tt_archive *books, tt_error *err)
 {
-    tt_status status = tti_books_load_generation(books, &rt->newest);
+    tt_status status = tti_generation_read(books, &rt->newest);
     if (status == TT_OK && !tti_generation_fits(rt->job, rt->newest))
         status = TT_CORRUPT;
     if (status != TT_OK)

@@ -3,20 +3,14 @@
 #include <math.h>
 #include <string.h>
 
-static int
-can_leave(const tti_training *tr)
+int
+tti_training_is_bequeathable(const tti_training *tr)
 {
     const tti_starter *starter = tr->job->starter;
     if (tr->store == NULL)
         return 0;
     return starter != NULL ? tr->job->spec.master_timeout > 0 && starter->verbs->bequeath != NULL
                            : tr->job->sim != NULL && tr->job->master_death_count > 0;
-}
-
-int
-tti_training_is_bequeathable(const tti_training *tr)
-{
-    return can_leave(tr);
 }
 
 // A moment that a successor could go on from: what is under way, nodes can end without a master,
@@ -68,7 +62,7 @@ tti_training_has_left(const tti_training *tr)
 {
     const tti_succession *s = &tr->succession;
     int is_whole = tr->rt->books.journal != NULL && tti_journal_is_whole(&s->journal);
-    return is_whole || s->failed || !can_leave(tr);
+    return is_whole || s->failed || !tti_training_is_bequeathable(tr);
 }
 
 void
@@ -76,7 +70,7 @@ tti_training_leave(tti_training *tr)
 {
     tti_succession *s = &tr->succession;
     tt_error err = {0};
-    if (!can_leave(tr) || !is_moment(tr))
+    if (!tti_training_is_bequeathable(tr) || !is_moment(tr))
         return;
     int failed = leave(tr, &err) != TT_OK;
     if (failed && !s->failed)
@@ -212,11 +206,15 @@ pass(tti_training *tr, double seconds)
         (void)tt_event_wait(&never, tt_event_read(&never), 0, until_ns - now_ns);
 }
 
-// All of its memory but what it has left.
+// All of its memory but what it has left; closing it again does no harm.
 static void
 die(tti_training *tr, tti_journal *journal, tti_runtime **left)
 {
     tt_error err = {0};
+    const tt_job *job = tr->job;
+    const tt_job_result *identity = tr->identity;
+    uint32_t deaths = tr->master_deaths + 1, takeovers = tr->takeovers;
+    tti_tally tally = tr->tally;
     *journal = tr->succession.journal;
     *left = tr->rt;
     tr->succession.journal = (tti_journal){.descriptor = -1};
@@ -224,6 +222,13 @@ die(tti_training *tr, tti_journal *journal, tti_runtime **left)
     if (tt_store_commit(tr->store, &err) != TT_OK)
         tti_record_failed(tr, &err);
     tti_training_close(tr);
+    memset(tr, 0, sizeof *tr);
+    tr->succession.journal.descriptor = -1;
+    tr->job = job;
+    tr->identity = identity;
+    tr->master_deaths = deaths;
+    tr->takeovers = takeovers;
+    tr->tally = tally;
 }
 
 // Opens the next one where this one was.
@@ -237,7 +242,7 @@ open_next(tti_training *tr,
 {
     const tt_job *job = tr->job;
     const tt_job_result *identity = tr->identity;
-    uint32_t deaths = tr->master_deaths + 1, takeovers = tr->takeovers;
+    uint32_t deaths = tr->master_deaths, takeovers = tr->takeovers;
     tti_tally tally = tr->tally;
     tt_status status =
         tt_store_forget_after(store, resume->file.time_s, (int64_t)resume->file.iteration, err);
@@ -268,7 +273,11 @@ tti_training_succeed(tti_training *tr, int tuned, tt_error *err)
     resume.left = left;
     if (status == TT_OK)
         status = open_next(tr, &resume, options, tuned, store, err);
-    tti_runtime_forget(left);
+    if (left->mesh == NULL) // the next one has its nodes
+        tti_runtime_forget(left);
+    else
+        tti_runtime_abandon(left);
     tti_resume_close(&resume);
+    tti_journal_close(&journal); // unless it was taken
     return status == TT_OK ? tti_training_run(tr, err) : status;
 }

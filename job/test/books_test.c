@@ -128,7 +128,7 @@ succeed(const tt_job *job, tti_journal *journal)
     assert_int_equal(tti_journal_read(journal, &base, &size, &err), TT_OK);
     tt_archive_read(&in, base, size);
     rt->books.journal = journal;
-    assert_int_equal(tti_books_load_generation(&in, &rt->newest), TT_OK);
+    assert_int_equal(tti_generation_read(&in, &rt->newest), TT_OK);
     assert_true(tti_generation_fits(job, rt->newest));
     assert_int_equal(tti_books_load(rt, &in, &err), TT_OK);
     assert_int_equal(rt->books.job_begin_ns, 12345);

@@ -27,14 +27,14 @@ gone_within() { # gone_within SECONDS
         sleep 0.05
     done
 }
-# killed SECONDS ARGUMENTS...: a run that is killed when it has trained for so long; $run is its directory
-killed() {
-    local seconds=$1 job
-    shift
+# begin_and_kill SECONDS FILE ARGUMENTS...: a run that is killed so long after the file is there; $run is its directory
+begin_and_kill() {
+    local seconds=$1 file=$2 job
+    shift 2
     rm -rf runs
-    "$trimtab" run job.yaml --set stop.max_epochs=1000000 "$@" >out 2>err </dev/null &
+    "$trimtab" run job.yaml "$@" >out 2>err </dev/null &
     job=$!
-    until [ -n "$(find runs -name status.json 2>/dev/null)" ]; do
+    until [ -n "$(find runs -name "$file" 2>/dev/null)" ]; do
         kill -0 $job || break
         sleep 0.02
     done
@@ -43,31 +43,27 @@ killed() {
     wait $job
     run=$(find runs -mindepth 1 -maxdepth 1)
 } 2>/dev/null
+# killed ARGUMENTS...: a run of no end, killed while it trains
+killed() { begin_and_kill 0.3 status.json --set stop.max_epochs=1000000 "$@"; }
 
 ends 0 "$trimtab" run job.yaml --runs undisturbed -q
-rm -rf runs
-"$trimtab" run job.yaml >out 2>err </dev/null &
-job=$!
-sleep 0.4
-kill -KILL $job
-wait $job 2>/dev/null
-run=$(find runs -mindepth 1 -maxdepth 1)
+begin_and_kill 0.3 run.db
 ends 0 "$trimtab" run --resume "$run" --json
 check "the nodes are taken over" says 'took over from a process that died' err
 check "and counted" says '"takeovers": 1' out
 check "the model is that of an undisturbed run" cmp -s "$run/model.safetensors" undisturbed/*/model.safetensors
 check "nobody is left behind" gone_within 2
 
-killed 0.3 --set consistency=asp --set cluster.master_timeout=0s
+killed --set consistency=asp --set cluster.master_timeout=0s
 check "without patience all end with the program" gone_within 2
 ends 0 "$trimtab" run --resume "$run" -q --set stop.max_epochs=3
 check "and the run begins again" silent 'took over' err
 
-killed 0.3 --set consistency=asp --set cluster.master_timeout=1s
+killed --set consistency=asp --set cluster.master_timeout=5s
 check "they wait" test "$(left | wc -l)" -eq 5
-check "and no longer than they should" gone_within 4
+check "and no longer than they should" gone_within 8
 
-killed 0.3 --set consistency=asp
+killed --set consistency=asp
 ends 2 "$trimtab" run --resume "$run" --set optimizer.learning_rate=0.3
 check "another job is refused" says 'that is another job' err
 check "and takes nothing away" test "$(left | wc -l)" -eq 5
@@ -75,12 +71,12 @@ ends 0 "$trimtab" run --resume "$run" --json --set stop.max_time=2s
 check "the same with another limit takes them over" says 'took over from a process that died' err
 check "nobody is left behind" gone_within 2
 
-killed 0.3 --set consistency=asp
+killed --set consistency=asp
 ends 0 "$trimtab" run --resume "$run" --set cluster.nodes=5 --set stop.max_time=1s
 check "other nodes: it says what that costs" says 'cannot be taken over: there are 4 of them, the job has 5' err
 check "nobody is left behind" gone_within 2
 
-killed 0.3 --set consistency=asp
+killed --set consistency=asp
 for host in $(left); do
     [ "$(cat "/proc/$host/comm" 2>/dev/null)" != trimtab-host ] || kill -KILL "$host"
 done
