@@ -176,7 +176,7 @@ tti_backup_request(tt_ps_server *server,
     if (!slot->copies.takes_over || frame->clock < slot->arrival.from_round)
         tti_server_answer_moved(server, slot, frame);
     else
-        tti_server_hold(slot, frame, payload, 0);
+        tti_server_hold(server, slot, frame, payload, 0);
 }
 
 // ---- what the owner sends ----------------------------------------------------------------------
@@ -196,6 +196,17 @@ acknowledge(tt_ps_server *server, const tti_slot *slot, const tt_frame *frame, u
     server->outbox.send(server->outbox.self, frame->sender, &out, NULL, 0);
 }
 
+// Behind how many there are; NULL: none.
+static const uint8_t *
+borrow_batches(const tt_ps_server *server, tt_archive *in)
+{
+    uint32_t count = 0;
+    TT_ARCHIVE(in, count);
+    if (count != 0 && count != server->node_count)
+        tt_archive_damaged(in);
+    return count > 0 ? tt_archive_borrow(in, count * sizeof(tt_ps_batch)) : NULL;
+}
+
 // errors TT_CORRUPT, TT_NOMEM: the slot is as it was
 static tt_status
 read_copy(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uint8_t *payload)
@@ -208,7 +219,8 @@ read_copy(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uin
     TT_TRY(tti_partition_alloc(server->table, frame->partition, &partition));
     uint32_t applied = 0;
     tt_status status = tti_partition_read(partition, &in, &applied);
-    const uint8_t *records = tt_archive_borrow(&in, server->node_count * sizeof(uint64_t) * 2);
+    const uint8_t *records = tt_archive_borrow(&in, tti_server_records_bytes(server)), *batches;
+    batches = borrow_batches(server, &in);
     if (status == TT_OK && server->table->consistency == TT_PS_BSP)
         status = tti_round_init(&round, slices);
     if (status == TT_OK)
@@ -228,6 +240,10 @@ read_copy(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uin
         slot->sequence[n] = tti_sequence_base(slot->restored_at);
     memset(slot->clock, 0, server->node_count * sizeof *slot->clock);
     tti_server_install_records(server, slot, records);
+    tt_mem_free(slot->batches);
+    slot->batches = NULL;
+    if (batches != NULL)
+        tti_server_install_batches(server, slot, batches);
     return TT_OK;
 }
 
@@ -329,9 +345,11 @@ tti_backup_handle_push(tt_ps_server *server,
     const tt_frame *push = push_inside(server, frame, payload);
     if (slot->state != TTI_BACKUP || push == NULL || !is_from_owner(server, slot, frame))
         return;
+    tt_frame bare = *push;
     int is_next =
         copies->has_copy && copies->reign == frame->extra && frame->sequence == copies->number + 1;
-    if (is_next && tti_server_apply_copy(server, slot, push, payload + sizeof *push))
+    if (is_next && tti_server_take_batch(server, &bare, payload + sizeof *push) &&
+        tti_server_apply_copy(server, slot, &bare, payload + sizeof *push))
         copies->number++;
     acknowledge(server, slot, frame, frame->sequence > copies->number ? TT_FRAME_LOST : 0);
 }

@@ -147,6 +147,12 @@ tt_ps_client_push(tt_ps_client *client, const float *gradients, uint32_t clock, 
 }
 
 void
+tt_ps_client_name_batch(tt_ps_client *client, uint32_t worker, tt_ps_batch batch)
+{
+    client->batch = (tti_push_batch){.batch = batch, .worker = worker};
+}
+
+void
 tt_ps_client_probe(tt_ps_client *client, uint32_t round, uint32_t slice)
 {
     static const uint32_t no_rows[1];
@@ -186,6 +192,7 @@ tt_ps_client_announce(tt_ps_client *client, uint32_t clock)
         return;
     client->keys = (tt_ps_keys){.rows = no_rows};
     client->read_only = 0;
+    client->batch = (tti_push_batch){0};
     tti_client_group(client);
     tt_ps_client_push(client, client->packed, clock, 0);
 }

@@ -4,6 +4,7 @@
 #define TTI_CLIENT_CORE_H
 
 #include "key_lists.h"
+#include "push_batches.h"
 #include "server_core.h"
 
 typedef enum tti_request_state {
@@ -99,9 +100,10 @@ struct tt_ps_client {
     float *out;
     const float *gradients;
     uint32_t clock, detail;
-    int probing;  // the push under way only asks
-    uint32_t had; // partitions that answered a probe with yes
-    int late;     // the last pull was of a round that is not kept
+    tti_push_batch batch; // rows 0: it has no name
+    int probing;          // the push under way only asks
+    uint32_t had;         // partitions that answered a probe with yes
+    int late;             // the last pull was of a round that is not kept
     tti_client_lists lists;
     tti_client_list *list; // of the operation
     uint32_t *partition_of_key;

@@ -120,7 +120,7 @@ send_push(tt_ps_client *client, tti_request *request)
                       .detail = client->detail,
                       .count = request->count};
     tti_list_name name;
-    tt_span spans[5] = {{0}, wire_keys_of(client, request)};
+    tt_span spans[6] = {{0}, wire_keys_of(client, request)};
     if (client->probing) {
         frame.flags = TT_FRAME_PROBE;
         client->outbox.send(client->outbox.self, route->push_to, &frame, NULL, 0);
@@ -143,8 +143,12 @@ send_push(tt_ps_client *client, tti_request *request)
     } else {
         name_list(client, request, route->push_to, &frame, &name, spans);
     }
+    if (client->batch.batch.rows > 0) {
+        frame.flags |= TT_FRAME_BATCH;
+        spans[5] = (tt_span){&client->batch, sizeof client->batch};
+    }
     request->lends = 1; // whatever is sent again goes by copy
-    client->outbox.send(client->outbox.self, route->push_to, &frame, spans, 5);
+    client->outbox.send(client->outbox.self, route->push_to, &frame, spans, 6);
 }
 
 void

@@ -34,10 +34,14 @@ static void
 write_copy(const tt_ps_server *server, const tti_slot *slot, tt_archive *out)
 {
     size_t nodes = server->node_count;
+    uint32_t batches = slot->batches != NULL ? server->node_count : 0;
     tti_partition_save(slot->partition, slot->round, out);
     tt_archive_field(out, slot->sequence, nodes * sizeof *slot->sequence);
     tt_archive_field(out, slot->clock, nodes * sizeof *slot->clock);
     tt_archive_field(out, server->attempts, nodes * sizeof *server->attempts);
+    TT_ARCHIVE(out, batches);
+    if (batches > 0)
+        tt_archive_field(out, slot->batches, nodes * sizeof *slot->batches);
     tti_round_save(&slot->collecting, server->table->slice_count, slot->partition->width, out);
 }
 
@@ -298,9 +302,10 @@ tti_copies_aim(tt_ps_server *server, tti_slot *slot)
 // ---- pushes out, acknowledgements in -----------------------------------------------------------
 
 // A push as all understand it, its keys spelt out: those of a list that only this server knows are
-// keys of its rows. NULL without memory for it.
+// keys of its rows, its batch named. NULL without memory for it.
 static tti_held *
-spell_out(const tti_slot *slot,
+spell_out(const tt_ps_server *server,
+          const tti_slot *slot,
           const tt_frame *frame,
           const uint32_t *rows,
           const uint8_t *payload,
@@ -309,12 +314,15 @@ spell_out(const tti_slot *slot,
     size_t value_bytes = frame->payload_bytes - (size_t)(values - payload);
     int named = (frame->flags & TT_FRAME_NAMED) != 0;
     size_t key_bytes = named ? frame->count * sizeof(uint64_t) : (size_t)(values - payload);
-    tti_held *held = tt_mem_alloc(sizeof *held + key_bytes + value_bytes);
+    int has_batch = server->pushed.batch.rows > 0;
+    size_t batch_bytes = has_batch ? sizeof server->pushed : 0;
+    tti_held *held = tt_mem_alloc(sizeof *held + key_bytes + value_bytes + batch_bytes);
     if (held == NULL)
         return NULL;
     *held = (tti_held){.number = slot->copies.number, .frame = *frame};
     held->frame.flags &= (uint16_t)~TT_FRAME_NAMED;
-    held->frame.payload_bytes = (uint32_t)(key_bytes + value_bytes);
+    held->frame.flags |= has_batch ? TT_FRAME_BATCH : 0;
+    held->frame.payload_bytes = (uint32_t)(key_bytes + value_bytes + batch_bytes);
     for (uint32_t i = 0; named && i < frame->count; i++)
         memcpy(held->payload + i * sizeof(uint64_t), &slot->partition->row_key[rows[i]],
                sizeof(uint64_t));
@@ -323,6 +331,8 @@ spell_out(const tti_slot *slot,
         memcpy(held->payload, payload, key_bytes);
     if (value_bytes > 0)
         memcpy(held->payload + key_bytes, values, value_bytes);
+    if (has_batch)
+        memcpy(held->payload + key_bytes + value_bytes, &server->pushed, batch_bytes);
     return held;
 }
 
@@ -342,7 +352,7 @@ tti_copies_forward(tt_ps_server *server,
     server->may_move = 1;
     for (uint32_t i = 0; i < copies->target_count; i++)
         stated |= copies->target[i].stated;
-    tti_held *push = stated ? spell_out(slot, frame, rows, payload, values) : NULL;
+    tti_held *push = stated ? spell_out(server, slot, frame, rows, payload, values) : NULL;
     for (uint32_t i = 0; i < copies->target_count; i++) {
         tti_target *target = &copies->target[i];
         if (push == NULL) // the whole will be said instead

@@ -2,6 +2,7 @@
 // behind it may take the frame's word. A peer of the job can be out of its mind, too.
 #include "key_lists.h"
 #include "lend.h"
+#include "push_batches.h"
 #include "server_core.h"
 #include <string.h>
 
@@ -70,6 +71,18 @@ bytes_of_keys(const tt_ps_table *table, const tt_frame *frame, const uint8_t *pa
 }
 
 static int
+is_sound_batch(const tt_ps_table *table, const tt_frame *frame, const uint8_t *payload)
+{
+    tti_push_batch pushed;
+    if (table->consistency == TT_PS_BSP || (frame->flags & TT_FRAME_PROBE) != 0 ||
+        frame->payload_bytes < sizeof pushed)
+        return 0;
+    memcpy(&pushed, payload + frame->payload_bytes - sizeof pushed, sizeof pushed);
+    return pushed.batch.rows > 0;
+}
+
+// Without the name of its batch.
+static int
 is_sound_push(const tt_ps_table *table, const tt_frame *frame, const uint8_t *payload)
 {
     uint32_t rows = rows_of(table, frame);
@@ -93,6 +106,7 @@ tti_server_frame_is_sound(const tt_ps_table *table, const tt_frame *frame, const
 {
     size_t key_bytes = frame->count * tti_key_bytes(table);
     int whole = (frame->flags & TT_FRAME_WHOLE) != 0;
+    tt_frame bare = *frame;
     if (whole && table->kind == TT_PS_SPARSE)
         return 0; // its rows are in nobody's order
     switch (frame->kind) {
@@ -100,7 +114,10 @@ tti_server_frame_is_sound(const tt_ps_table *table, const tt_frame *frame, const
         return frame->payload_bytes == bytes_of_keys(table, frame, payload) &&
                can_be_answered(rows_of(table, frame), table->width * sizeof(float));
     case TT_FRAME_PUSH:
-        return is_sound_push(table, frame, payload);
+        if ((frame->flags & TT_FRAME_BATCH) == 0)
+            return is_sound_push(table, frame, payload);
+        bare.payload_bytes -= (uint32_t)sizeof(tti_push_batch);
+        return is_sound_batch(table, frame, payload) && is_sound_push(table, &bare, payload);
     case TT_FRAME_FETCH:
         return frame->payload_bytes == key_bytes &&
                can_be_answered(frame->count, cell_bytes(table) + sizeof(uint64_t) + 4);

@@ -36,7 +36,11 @@ send_to_peer(tt_ps_server *server,
 // ---- requests that wait -----------------------------------------------------------------------
 
 void
-tti_server_hold(tti_slot *slot, const tt_frame *frame, const uint8_t *payload, int fetched)
+tti_server_hold(tt_ps_server *server,
+                tti_slot *slot,
+                const tt_frame *frame,
+                const uint8_t *payload,
+                int fetched)
 {
     for (tti_held *held = slot->held; held != NULL; held = held->next)
         if (held->frame.sender == frame->sender && held->frame.sequence == frame->sequence &&
@@ -46,6 +50,7 @@ tti_server_hold(tti_slot *slot, const tt_frame *frame, const uint8_t *payload, i
     if (held == NULL)
         return; // dropped: it will be asked again (rule 3)
     held->fetched = fetched;
+    held->pushed = server->pushed;
     *(slot->held != NULL ? slot->held_end : &slot->held) = held;
     slot->held_end = &held->next;
     slot->held_count++;
@@ -62,6 +67,7 @@ tti_server_retry_held(tt_ps_server *server, tti_slot *slot)
         while (waiting != NULL) {
             tti_held *next = waiting->next;
             slot->fetched = waiting->fetched;
+            server->pushed = waiting->pushed;
             if (waiting->frame.kind == TT_FRAME_PULL)
                 tti_server_handle_pull(server, slot, &waiting->frame, waiting->payload);
             else
@@ -85,11 +91,14 @@ send_seal(tt_ps_server *server, const tti_slot *slot)
                      .round = slot->round,
                      .node_count = server->node_count};
     tt_frame frame = move_frame(server, slot, TT_FRAME_SEAL);
-    tt_span spans[4] = {{&seal, sizeof seal},
+    tt_span spans[5] = {{&seal, sizeof seal},
                         {slot->sequence, nodes * sizeof *slot->sequence},
                         {slot->clock, nodes * sizeof *slot->clock},
-                        {server->attempts, nodes * sizeof *server->attempts}};
-    send_to_peer(server, slot, &frame, spans, 4);
+                        {server->attempts, nodes * sizeof *server->attempts},
+                        {slot->batches, 0}};
+    if (slot->batches != NULL)
+        spans[4].size = nodes * sizeof *slot->batches;
+    send_to_peer(server, slot, &frame, spans, 5);
 }
 
 // Rules 1 and 2. From here on nothing of this partition changes at this server; everything that
@@ -412,6 +421,12 @@ finish_if_complete(tt_ps_server *server, tti_slot *slot)
     tti_copies_advance(server, slot);
 }
 
+size_t
+tti_server_records_bytes(const tt_ps_server *server)
+{
+    return server->node_count * (sizeof(uint64_t) + 2 * sizeof(uint32_t));
+}
+
 // The seal may be of before a worker died or joined: its successor is counted anew.
 void
 tti_server_install_records(tt_ps_server *server, tti_slot *slot, const uint8_t *records)
@@ -441,14 +456,18 @@ tti_server_handle_seal(tt_ps_server *server,
                        const uint8_t *payload)
 {
     tti_seal seal;
+    size_t records = tti_server_records_bytes(server), without = sizeof seal + records;
+    size_t with = without + server->node_count * sizeof(tt_ps_batch);
     if (slot->state != TTI_ARRIVING || slot->arrival.header_in || frame->extra != slot->moved_at ||
-        frame->payload_bytes != sizeof seal + server->node_count * sizeof(uint64_t) * 2)
+        (frame->payload_bytes != without && frame->payload_bytes != with))
         return;
     memcpy(&seal, payload, sizeof seal);
     slot->partition->steps = seal.steps;
     slot->partition->iterations = seal.iterations;
     slot->round = seal.round;
     tti_server_install_records(server, slot, payload + sizeof seal);
+    if (frame->payload_bytes == with)
+        tti_server_install_batches(server, slot, payload + without);
     slot->arrival.key_count = seal.key_count;
     // Room in advance, but not for whatever a few bytes may claim: more is made when rows come.
     size_t row_bytes =
@@ -573,7 +592,7 @@ tti_server_arriving(tt_ps_server *server,
         return;
     }
     if (!slot->arrival.header_in) {
-        tti_server_hold(slot, frame, payload, 0);
+        tti_server_hold(server, slot, frame, payload, 0);
         return;
     }
     if (frame->kind == TT_FRAME_PUSH && frame->sequence <= slot->sequence[frame->sender]) {
@@ -592,7 +611,7 @@ tti_server_arriving(tt_ps_server *server,
     if (missing > 0) {
         if (!slot->fetched && !slot->drains) // a drain is on its way already
             fetch(server, slot, keys, missing, 0);
-        tti_server_hold(slot, frame, payload, 1);
+        tti_server_hold(server, slot, frame, payload, 1);
         return;
     }
     serve_arriving(server, slot, frame, payload);

@@ -277,6 +277,7 @@ tti_server_apply(tt_ps_server *server,
     int counts = frame->attempt == server->attempts[frame->sender];
     if (counts)
         slot->sequence[frame->sender] = frame->sequence;
+    tti_server_note_batch(server, slot);
     tti_count(&server->counters.pushes, slot->state != TTI_BACKUP);
     int round_done = 0, changes = changes_now(server, slot, rows_pushed);
     if (changes)
@@ -378,9 +379,20 @@ tti_server_apply_copy(tt_ps_server *server,
     return 1;
 }
 
+// Its sequence and clock, and no rows.
+static tt_frame
+empty_push(const tt_frame *frame)
+{
+    tt_frame empty = *frame;
+    empty.flags &= (uint16_t) ~(TT_FRAME_WHOLE | TT_FRAME_BF16 | TT_FRAME_CARRY | TT_FRAME_NAMED);
+    empty.count = empty.payload_bytes = 0;
+    return empty;
+}
+
 static void
 apply_here(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uint8_t *payload)
 {
+    tt_frame empty;
     if ((frame->flags & TT_FRAME_PROBE) != 0) {
         answer_probe(server, slot, frame);
         return;
@@ -393,11 +405,16 @@ apply_here(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const ui
     }
     if (server->table->consistency == TT_PS_BSP && frame->clock > slot->round) {
         // A worker whose slices touch few partitions may be a round ahead of this one.
-        tti_server_hold(slot, frame, payload, 0);
+        tti_server_hold(server, slot, frame, payload, 0);
         return;
     }
     const uint32_t *rows;
     const uint8_t *values;
+    if (tti_server_has_batch(server, slot, frame)) {
+        tti_count(&server->counters.duplicates, 1);
+        empty = empty_push(frame);
+        frame = &empty;
+    }
     if (!rows_of_push(server, slot, frame, payload, &rows, &values))
         return; // not applied, not acknowledged: it will be sent again
     size_t floats = (size_t)row_count(slot, frame) * server->table->width;

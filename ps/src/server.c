@@ -66,6 +66,7 @@ tti_hold(const tt_frame *frame, const uint8_t *payload)
         return NULL;
     held->next = NULL;
     held->frame = *frame;
+    held->pushed = (tti_push_batch){0};
     if (frame->payload_bytes > 0)
         memcpy(held->payload, payload, frame->payload_bytes);
     return held;
@@ -104,7 +105,10 @@ tt_ps_server_open(const tt_ps_table *table,
     server->slots = tt_mem_zalloc(table->partition_count, sizeof *server->slots);
     server->attempts = tt_mem_zalloc(node_count, sizeof *server->attempts);
     server->lists = tt_mem_zalloc(table->partition_count, sizeof *server->lists);
-    if (server->slots == NULL || server->lists == NULL || server->attempts == NULL) {
+    server->last_batch = tt_mem_zalloc(node_count, sizeof *server->last_batch);
+    server->told_batch = tt_mem_zalloc(node_count, sizeof *server->told_batch);
+    if (server->slots == NULL || server->lists == NULL || server->attempts == NULL ||
+        server->last_batch == NULL || server->told_batch == NULL) {
         tt_ps_server_close(server);
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the partitions of server %u",
                             node);
@@ -127,6 +131,8 @@ tt_ps_server_close(tt_ps_server *server)
     tt_mem_free(server->lists);
     tt_mem_free(server->slots);
     tt_mem_free(server->attempts);
+    tt_mem_free(server->last_batch);
+    tt_mem_free(server->told_batch);
     tt_mem_free(server->rows);
     tt_mem_free(server->values);
     tt_mem_free(server->bytes);
@@ -192,6 +198,7 @@ tti_slot_clear(tt_ps_server *server, tti_slot *slot)
     tti_release_list(&slot->held);
     tt_mem_free(slot->sequence);
     tt_mem_free(slot->clock);
+    tt_mem_free(slot->batches);
     tt_mem_free(slot->arrival.present);
     tt_mem_free(slot->departure.licensed);
     tti_copies_clear(&slot->copies);
@@ -413,6 +420,7 @@ tt_ps_server_adopt(tt_ps_server *server, const tt_ps_view *view)
             tti_server_unpark(server, slot);
         tti_server_retry_held(server, slot);
     }
+    tti_server_tell_batches(server);
     tti_server_count_bytes(server);
     if (server->early != NULL)
         receive_early(server);
@@ -472,8 +480,17 @@ dispatch(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uint
 }
 
 void
+tti_server_handle(tt_ps_server *server, const tt_frame *frame, const uint8_t *payload)
+{
+    tti_slot *slot = &server->slots[frame->partition];
+    dispatch(server, slot, frame, payload);
+    tti_server_retry_held(server, slot);
+}
+
+void
 tt_ps_server_receive(tt_ps_server *server, const tt_frame *frame, const uint8_t *payload)
 {
+    tt_frame bare;
     if (frame->partition >= server->table->partition_count || frame->sender >= server->node_count)
         return; // not of this job; nothing of ours sends it
     if (!tti_server_frame_is_sound(server->table, frame, payload))
@@ -486,13 +503,17 @@ tt_ps_server_receive(tt_ps_server *server, const tt_frame *frame, const uint8_t 
     }
     if (frame->attempt < server->attempts[frame->sender])
         return; // of a process that was declared dead (rule 8)
-    if (frame->kind == TT_FRAME_PUSH && (frame->flags & TT_FRAME_LENT) != 0) {
-        tti_server_receive_lent(server, frame, payload);
+    if (frame->kind != TT_FRAME_PUSH) {
+        tti_server_handle(server, frame, payload);
         return;
     }
-    tti_slot *slot = &server->slots[frame->partition];
-    dispatch(server, slot, frame, payload);
-    tti_server_retry_held(server, slot);
+    bare = *frame;
+    if (!tti_server_take_batch(server, &bare, payload))
+        return; // nothing of ours sends it
+    if ((bare.flags & TT_FRAME_LENT) != 0)
+        tti_server_receive_lent(server, &bare, payload);
+    else
+        tti_server_handle(server, &bare, payload);
 }
 
 int

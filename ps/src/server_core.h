@@ -6,6 +6,7 @@
 #include "lend.h"
 #include "partition.h"
 #include "placement.h"
+#include "push_batches.h"
 #include "tt/ps.h"
 
 typedef enum tti_slot_state {
@@ -24,6 +25,7 @@ typedef struct tti_held {
     uint16_t to;     // of an answer
     uint64_t number; // of the push that it is, or that a backup must have before it is sent
     tt_frame frame;
+    tti_push_batch pushed; // of a push
     _Alignas(16) uint8_t payload[];
 } tti_held;
 
@@ -114,6 +116,7 @@ typedef struct tti_slot {
     uint32_t restored_at;       // generation in which it was last taken from a checkpoint, or 0
     uint64_t *sequence;         // [node_count] last push applied, per worker; as long as it is here
     uint32_t *clock;            // [node_count] SSP: iterations of each worker applied here
+    tt_ps_batch *batches;       // [node_count] last batch in, per worker; NULL: none
     uint32_t pending_seal;      // BSP: generation that takes it away at effective_round, or 0
     tti_held *parked;           // pulls that wait for a clock
     tti_held *held, **held_end; // requests that wait for rows, the header or their round
@@ -145,6 +148,9 @@ struct tt_ps_server {
     int may_move;      // some slot may be arriving, sealed or about to leave; set with those
     tti_held *early, **early_end; // messages of a generation that was not heard of yet
     uint32_t early_count;
+    tti_push_batch pushed; // the batch of the push that is being handled
+    // [node_count] last batch in at any partition that was ever here; of those dead, as told last
+    tt_ps_batch *last_batch, *told_batch;
     tt_ps_server_counters counters;
     // scratch, grown to the largest message
     uint32_t *rows;
@@ -154,7 +160,7 @@ struct tt_ps_server {
 };
 
 // The sealed header as it travels; behind it, for each node: u64 sequence, u32 clock, u32 attempt
-// that these are of.
+// that these are of; then, if there are some, the last batches.
 typedef struct tti_seal {
     uint64_t steps, iterations, key_count;
     uint32_t round, node_count;
@@ -226,6 +232,10 @@ void tti_slot_clear(tt_ps_server *server, tti_slot *slot);
 
 tti_held *tti_hold(const tt_frame *frame, const uint8_t *payload);
 void tti_release_list(tti_held **list);
+
+// server.c
+// A sound frame of the present, bare of the name of its batch.
+void tti_server_handle(tt_ps_server *server, const tt_frame *frame, const uint8_t *payload);
 
 // requests.c
 void tti_server_handle_pull(tt_ps_server *server,
@@ -333,6 +343,18 @@ int tti_server_place(const tt_ps_server *server,
 // A push whose gradients lie in its sender's memory.
 void tti_server_receive_lent(tt_ps_server *server, const tt_frame *frame, const uint8_t *payload);
 
+// server_batches.c
+// Takes the name of its batch off a sound push. False: it makes no sense.
+int tti_server_take_batch(tt_ps_server *server, tt_frame *frame, const uint8_t *payload);
+// The push being handled is of a batch that another began, and that is in here.
+int tti_server_has_batch(const tt_ps_server *server, const tti_slot *slot, const tt_frame *frame);
+// It is applied here.
+void tti_server_note_batch(tt_ps_server *server, tti_slot *slot);
+// batches: tt_ps_batch[node_count], at any address.
+void tti_server_install_batches(tt_ps_server *server, tti_slot *slot, const uint8_t *batches);
+// Calls hooks.last_batch for each of the dead of whom there is something new.
+void tti_server_tell_batches(tt_ps_server *server);
+
 // server_lists.c
 void tti_lists_free(tti_lists *lists, uint32_t node_count);
 // Rows of the list that a pull or push names, in a partition that serves; those of a push are
@@ -383,6 +405,7 @@ int tti_round_add(tti_round *round,
 
 // moves.c
 // Of each node u64 sequence, then u32 clocks, then u32 attempts that these are of.
+size_t tti_server_records_bytes(const tt_ps_server *server);
 void tti_server_install_records(tt_ps_server *server, tti_slot *slot, const uint8_t *records);
 void tti_server_say_complete(tt_ps_server *server, const tti_slot *slot);
 void tti_server_seal(tt_ps_server *server, tti_slot *slot, uint32_t generation, uint16_t target);
@@ -402,7 +425,11 @@ void tti_server_past_pull(tt_ps_server *server,
                           const uint8_t *payload);
 // Keeps a request until tti_server_retry_held.
 // fetched: its missing rows were asked for.
-void tti_server_hold(tti_slot *slot, const tt_frame *frame, const uint8_t *payload, int fetched);
+void tti_server_hold(tt_ps_server *server,
+                     tti_slot *slot,
+                     const tt_frame *frame,
+                     const uint8_t *payload,
+                     int fetched);
 // Tries held requests again as long as there is news.
 void tti_server_retry_held(tt_ps_server *server, tti_slot *slot);
 // BSP: seals if the round at which the partition leaves has come. True then.

@@ -102,6 +102,6 @@ tti_server_receive_lent(tt_ps_server *server, const tt_frame *frame, const uint8
     tt_frame whole = *frame;
     whole.flags &= (uint16_t)~TT_FRAME_LENT;
     whole.payload_bytes = (uint32_t)place.size;
-    tt_ps_server_receive(server, &whole, gradients);
+    tti_server_handle(server, &whole, gradients);
     tt_pool_return(pool, frame->sender, place.index, place.mark);
 }

@@ -8,8 +8,10 @@
 // With deaths, processes end anywhere, or are declared dead and go on for a while, and come back
 // under the next attempt. What a server held begins at zero again, as there is no checkpoint; from
 // there on the sum of what was acknowledged is exact. With replicas it goes on from its backup, if
-// that was known to have a copy, and the sum is exact from the beginning; what a worker that died
-// had under way may count or not. At the end every copy is what it is a copy of.
+// that was known to have a copy, and the sum is exact from the beginning. The last batch of a
+// worker that died that any server tells of is done again by another, under its name, and counts
+// once everywhere; what no server tells of is in nowhere. At the end every copy is what it is a
+// copy of.
 #include "client_core.h"
 #include "table_state.h"
 #include "tt/ps.h"
@@ -65,6 +67,8 @@ typedef struct actor {
     uint32_t attempt, lost_seen;
     int ended;       // the process; nothing is delivered to it
     int unannounced; // SSP: some server does not know its clock
+    uint64_t given;  // batches this process was given
+    int again;       // the batch under way is that of worker again - 1, who died; 0: its own
 } actor;
 
 // One partition's part of a push, as it was first sent.
@@ -72,9 +76,28 @@ typedef struct part {
     uint32_t worker, attempt, partition, count;
     uint64_t sequence;
     int acknowledged;
+    tti_push_batch batch;
     uint64_t keys[SPARSE_KEYS];
     float gradients[SPARSE_KEYS * 2];
 } part;
+
+// A batch as it was pushed.
+typedef struct batch {
+    tti_push_batch name;
+    uint32_t count;
+    uint32_t keys32[ROWS];
+    uint64_t keys64[SPARSE_KEYS];
+    float gradients[SPARSE_KEYS * 2];
+} batch;
+
+// What a dead worker's process has left.
+typedef enum left_state { NOTHING_LEFT, IN_DOUBT, BEGUN, HELD } left_state;
+typedef struct left {
+    left_state state;
+    uint32_t attempt;
+    uint32_t holder, holder_attempt;
+    tt_ps_batch last;
+} left;
 
 struct world {
     uint64_t seed;
@@ -97,6 +120,10 @@ struct world {
     uint32_t attempts[NODES_MAX];
     part *parts;
     uint32_t part_count, part_capacity;
+    batch *batches;
+    uint32_t batch_count, batch_capacity;
+    left left[NODES_MAX];
+    uint64_t agains;
     double expected[SPARSE_KEYS * 2]; // exact: small integers
     uint64_t pushes, carried;
 };
@@ -157,7 +184,8 @@ note_push(world *w, const actor *from, const tt_frame *frame, const tt_span *spa
                 .attempt = frame->attempt,
                 .partition = frame->partition,
                 .count = frame->count,
-                .sequence = frame->sequence};
+                .sequence = frame->sequence,
+                .batch = from->client->batch};
     const uint8_t *keys = spans[1].bytes;
     if ((frame->flags & TT_FRAME_NAMED) != 0 && keys == NULL) // not sent
         keys = keys_named(from->client, frame->partition);
@@ -167,6 +195,25 @@ note_push(world *w, const actor *from, const tt_frame *frame, const tt_span *spa
         memcpy(p->gradients, spans[2].bytes, spans[2].size);
 }
 
+static int
+is_same_batch(const tti_push_batch *a, const tti_push_batch *b)
+{
+    return a->worker == b->worker && a->batch.attempt == b->batch.attempt &&
+           a->batch.end == b->batch.end && a->batch.rows > 0 && b->batch.rows > 0;
+}
+
+// Another has pushed it, and was told that it is in, in the state that there is now.
+static int
+was_acknowledged(const world *w, const part *p)
+{
+    for (const part *other = w->parts; other < w->parts + w->part_count; other++)
+        if (other->acknowledged && other->partition == p->partition &&
+            other->sequence >> 32 == w->restored_at[p->partition] &&
+            is_same_batch(&other->batch, &p->batch))
+            return 1;
+    return 0;
+}
+
 static void
 note_acknowledgement(world *w, uint32_t to, const tt_frame *frame)
 {
@@ -174,8 +221,9 @@ note_acknowledgement(world *w, uint32_t to, const tt_frame *frame)
     assert_non_null(p);
     if (p->acknowledged || frame->sequence >> 32 != w->restored_at[frame->partition])
         return;
+    int counts = !was_acknowledged(w, p);
     p->acknowledged = 1;
-    for (uint32_t i = 0; i < p->count; i++)
+    for (uint32_t i = 0; counts && i < p->count; i++)
         for (uint32_t j = 0; j < w->table.width; j++)
             w->expected[p->keys[i] * w->table.width + j] +=
                 (double)p->gradients[i * w->table.width + j];
@@ -254,6 +302,14 @@ backed(void *self, uint32_t partition, uint32_t generation)
     const tt_ps_view *last = w->views[w->view_count - 1];
     if (last->owner[partition] == a->index && generation >= last->backup_at[partition])
         w->backed[partition] = 1;
+}
+
+static void
+last_batch(void *self, uint32_t worker, const tt_ps_batch *last)
+{
+    left *l = &((actor *)self)->world->left[worker];
+    if (l->state == IN_DOUBT && last->attempt == l->attempt && tti_batch_is_after(last, &l->last))
+        l->last = *last;
 }
 
 // The end that keeps the checkpoints. There are none.
@@ -345,6 +401,47 @@ choose_keys(actor *a)
     }
 }
 
+// What worker `whose` had begun.
+static const batch *
+find_batch(const world *w, uint32_t whose)
+{
+    const tti_push_batch name = {.batch = w->left[whose].last, .worker = whose};
+    for (const batch *b = w->batches; b < w->batches + w->batch_count; b++)
+        if (is_same_batch(&b->name, &name))
+            return b;
+    fail_msg("seed %llu: a batch that nobody pushed", (unsigned long long)w->seed);
+    return NULL;
+}
+
+static void
+note_batch(world *w, const actor *a)
+{
+    if (w->batch_count == w->batch_capacity) {
+        w->batch_capacity = 2 * w->batch_capacity + 64;
+        w->batches = realloc(w->batches, w->batch_capacity * sizeof *w->batches);
+        assert_non_null(w->batches);
+    }
+    batch *b = &w->batches[w->batch_count++];
+    b->name = (tti_push_batch){.batch = {a->given, 1, a->attempt}, .worker = a->index};
+    b->count = a->keys.count;
+    memcpy(b->keys32, a->keys32, sizeof b->keys32);
+    memcpy(b->keys64, a->keys64, sizeof b->keys64);
+    memcpy(b->gradients, a->gradients, sizeof b->gradients);
+}
+
+// Keys of a batch that is done again.
+static void
+take_keys(actor *a, const batch *b)
+{
+    a->keys = (tt_ps_keys){.count = b->count};
+    memcpy(a->keys32, b->keys32, sizeof a->keys32);
+    memcpy(a->keys64, b->keys64, sizeof a->keys64);
+    if (!a->world->whole && a->world->table.kind == TT_PS_DENSE)
+        a->keys.rows = a->keys32;
+    else if (!a->world->whole)
+        a->keys.keys = a->keys64;
+}
+
 static int
 next_slice(const actor *a, uint32_t from)
 {
@@ -404,9 +501,28 @@ begin_pull(actor *a)
         need = a->clock > bound ? a->clock - bound : 0;
     }
     tt_ps_client_set(a->client, 1 + pick(w, 6), 0);
-    choose_keys(a);
+    if (a->again > 0)
+        take_keys(a, find_batch(w, (uint32_t)a->again - 1));
+    else
+        choose_keys(a);
     tt_ps_client_pull(a->client, a->keys, need, 0, a->values);
     a->pushing = 0;
+}
+
+static void
+name_push(actor *a)
+{
+    world *w = a->world;
+    if (a->again > 0) {
+        const batch *b = find_batch(w, (uint32_t)a->again - 1);
+        memcpy(a->gradients, b->gradients, sizeof a->gradients);
+        tt_ps_client_name_batch(a->client, b->name.worker, b->name.batch);
+        w->agains++;
+    } else if (w->mortal) {
+        a->given++;
+        note_batch(w, a);
+        tt_ps_client_name_batch(a->client, a->index, (tt_ps_batch){a->given, 1, a->attempt});
+    }
 }
 
 static void
@@ -422,11 +538,82 @@ begin_push(actor *a)
             w->expected[key * width + j] += w->mortal ? 0 : (double)g;
         }
     }
+    name_push(a);
     uint32_t clock = w->table.consistency == TT_PS_BSP ? a->round : a->clock + 1;
     uint32_t detail = w->table.consistency == TT_PS_BSP ? a->slice : 1;
     tt_ps_client_push(a->client, a->gradients, clock, detail);
     a->pushing = 1;
     w->pushes++;
+}
+
+// ---- what the dead have begun ------------------------------------------------------------------
+
+static int
+has_begun(const world *w)
+{
+    for (uint32_t n = 0; n < w->node_count; n++)
+        if (w->left[n].state == BEGUN)
+            return 1;
+    return 0;
+}
+
+static int
+has_left(const world *w)
+{
+    for (uint32_t n = 0; n < w->node_count; n++)
+        if (w->left[n].state != NOTHING_LEFT)
+            return 1;
+    return 0;
+}
+
+static void
+take_begun(actor *a)
+{
+    world *w = a->world;
+    int lives = w->attempts[a->index] == a->attempt; // else the master gives it nothing
+    for (uint32_t n = 0; lives && n < w->node_count && a->again == 0; n++) {
+        if (w->left[n].state != BEGUN)
+            continue;
+        w->left[n].state = HELD;
+        w->left[n].holder = a->index;
+        w->left[n].holder_attempt = a->attempt;
+        a->again = (int)n + 1;
+    }
+}
+
+// It is in everywhere, if the master has not given it to another meanwhile; or it was given up.
+static void
+end_again(actor *a, int done)
+{
+    left *l = a->again > 0 ? &a->world->left[a->again - 1] : NULL;
+    a->again = 0;
+    if (l != NULL && l->state == HELD && l->holder == a->index && l->holder_attempt == a->attempt)
+        l->state = done ? NOTHING_LEFT : BEGUN;
+}
+
+// All who are there know of the last death: nothing is in doubt any more.
+static void
+end_doubts(world *w)
+{
+    const tt_ps_view *last = w->views[w->view_count - 1];
+    for (uint32_t n = 0; n < w->node_count; n++) {
+        const actor *a = &w->actors[n];
+        if (!last->is_gone[n] && (a->ended || a->adopted->lost_at < last->lost_at))
+            return;
+    }
+    for (uint32_t n = 0; n < w->node_count; n++)
+        if (w->left[n].state == IN_DOUBT)
+            w->left[n].state = w->left[n].last.rows > 0 ? BEGUN : NOTHING_LEFT;
+}
+
+static void
+leave(world *w, uint32_t n)
+{
+    for (uint32_t m = 0; m < w->node_count; m++)
+        if (w->left[m].state == HELD && w->left[m].holder == n)
+            w->left[m].state = BEGUN;
+    if (w->table.consistency != TT_PS_BSP)
+        w->left[n] = (left){.state = IN_DOUBT, .attempt = w->actors[n].attempt};
 }
 
 static void
@@ -441,6 +628,7 @@ worker_step(actor *a, int may_begin)
         if (a->pushing == 0) { // asked again after the boundary
             tt_ps_client_abandon(a->client);
             a->pushing = 2;
+            end_again(a, 0);
             return;
         }
         a->lost_seen = view->lost_at;
@@ -458,6 +646,7 @@ worker_step(actor *a, int may_begin)
     }
     if (a->pushing == 1) { // a push has just ended
         a->pushing = 2;
+        end_again(a, 1);
         a->clock++;
         a->slice++;
         return;
@@ -466,8 +655,10 @@ worker_step(actor *a, int may_begin)
     if (a->working && a->unannounced) {
         a->unannounced = a->ended_data = 0;
         tt_ps_client_announce(a->client, a->clock);
-    } else if (may_begin && a->working) {
-        begin_pull(a);
+    } else if (a->working && (may_begin || has_begun(a->world))) {
+        take_begun(a);
+        if (may_begin || a->again > 0)
+            begin_pull(a);
     } else if (!may_begin && a->working && !a->ended_data) {
         // The others' last pulls must be answered although this clock stands still from now on.
         a->ended_data = 1;
@@ -577,6 +768,7 @@ open_process(actor *a, const tt_ps_view *view)
                          .newest = newest,
                          .retired = retired,
                          .backed = backed,
+                         .last_batch = last_batch,
                          .keeper = w->node_count,
                          .attempt = a->attempt};
     assert_int_equal(
@@ -624,8 +816,11 @@ declare_dead(world *w, const uint8_t *is_dead)
         moving[p] = w->moving[p] != 0;
     assert_int_equal(tt_ps_view_without(last, is_dead, moving, w->backed, 1 + pick(w, 2), &view),
                      TT_OK);
-    for (uint32_t n = 0; n < w->node_count; n++)
+    for (uint32_t n = 0; n < w->node_count; n++) {
         w->attempts[n] = view->attempt[n];
+        if (is_dead[n])
+            leave(w, n);
+    }
     for (uint32_t key = 0; key < (w->table.kind == TT_PS_DENSE ? ROWS : SPARSE_KEYS); key++) {
         uint64_t wire = w->table.kind == TT_PS_DENSE ? key : (uint64_t)key * 0x1234567u;
         uint32_t p = tt_ps_partition_of(&w->table, wire);
@@ -683,7 +878,7 @@ come_back(world *w)
     uint32_t n = pick(w, w->node_count), clock = 0;
     tt_ps_view *view;
     if (!last->is_gone[n] || w->unretired > 0 || !is_backed(w) ||
-        w->view_count + 2 >= TT_COUNT_OF(w->views))
+        w->left[n].state != NOTHING_LEFT || w->view_count + 2 >= TT_COUNT_OF(w->views))
         return;
     if (!w->actors[n].ended)
         end_process(&w->actors[n]);
@@ -695,6 +890,8 @@ come_back(world *w)
     w->actors[n].ended = 0;
     w->actors[n].attempt = w->attempts[n];
     w->actors[n].clock = 0;
+    w->actors[n].given = 0;
+    w->actors[n].again = 0;
     open_process(&w->actors[n], last);
     assert_int_equal(tt_ps_view_with(last, is_back, w->attempts, is_server, &view), TT_OK);
     for (uint32_t m = 0; m < w->node_count; m++)
@@ -754,6 +951,7 @@ close_world(world *w)
     for (uint32_t i = 0; i < w->view_count; i++)
         tt_ps_view_free(w->views[i]);
     free(w->parts);
+    free(w->batches);
 }
 
 static void
@@ -763,6 +961,7 @@ step(world *w, int may_begin, int may_publish)
     uint32_t what = pick(w, 100);
     actor *a = &w->actors[pick(w, w->node_count)];
     hear(a);
+    end_doubts(w);
     if (what < 60)
         deliver(w);
     else if (what < 90)
@@ -883,6 +1082,16 @@ bury_all(world *w)
         declare_dead(w, is_dead);
 }
 
+static int
+has_worker(const world *w)
+{
+    const tt_ps_view *last = w->views[w->view_count - 1];
+    for (uint32_t n = 0; n < w->node_count; n++)
+        if (!last->is_gone[n] && last->is_worker[n])
+            return 1;
+    return 0;
+}
+
 static void
 finish(world *w)
 {
@@ -892,12 +1101,15 @@ finish(world *w)
         if (guard > 3000000)
             fail_msg("seed %llu, %s, does not come to rest", (unsigned long long)w->seed,
                      way_names[w->way]);
-        if (settled(w) && rounds_level(w))
+        if (settled(w) && rounds_level(w) && !has_left(w))
             return;
+        if (has_left(w) && !has_worker(w)) // nobody but a worker can do it again
+            publish(w);
         w->now++;
         actor *a = &w->actors[pick(w, w->node_count)];
         int bsp = w->table.consistency == TT_PS_BSP;
         hear(a);
+        end_doubts(w);
         deliver(w);
         worker_step(a, bsp && a->round < last_round(w));
         if (a->ended)
@@ -925,54 +1137,15 @@ count_carried(const world *w)
     return carried;
 }
 
-// What a push of a worker that died unacknowledged may have added.
-static int
-is_in_doubt(const world *w, const part *p, uint32_t partition)
-{
-    const actor *a = &w->actors[p->worker];
-    return !p->acknowledged && p->partition == partition &&
-           p->sequence >> 32 == w->restored_at[partition] && (a->ended || a->attempt != p->attempt);
-}
-
-static int
-adds_up(const world *w, uint32_t partition, const double *missing, const part *from)
-{
-    uint32_t width = w->table.width, keys = w->table.kind == TT_PS_DENSE ? ROWS : SPARSE_KEYS;
-    int nothing = 1;
-    for (uint32_t i = 0; nothing && i < keys * width; i++)
-        nothing = missing[i] == 0;
-    if (nothing)
-        return 1;
-    for (; from < w->parts + w->part_count; from++) {
-        double rest[SPARSE_KEYS * 2];
-        if (!is_in_doubt(w, from, partition))
-            continue;
-        memcpy(rest, missing, sizeof rest);
-        for (uint32_t i = 0; i < from->count; i++)
-            for (uint32_t j = 0; j < width; j++)
-                rest[from->keys[i] * width + j] -= (double)from->gradients[i * width + j];
-        if (adds_up(w, partition, rest, from + 1))
-            return 1;
-    }
-    return 0;
-}
-
 static void
 expect_sums(world *w)
 {
     uint32_t keys = w->table.kind == TT_PS_DENSE ? ROWS : SPARSE_KEYS, width = w->table.width;
-    static double missing[8][SPARSE_KEYS * 2];
-    memset(missing, 0, sizeof missing);
-    for (uint32_t key = 0; key < keys; key++) {
-        uint64_t wire = w->table.kind == TT_PS_DENSE ? key : (uint64_t)key * 0x1234567u;
-        uint32_t p = tt_ps_partition_of(&w->table, wire);
+    for (uint32_t key = 0; key < keys; key++)
         for (uint32_t j = 0; j < width; j++)
-            missing[p][key * width + j] = final_value(w, key, j) - w->expected[key * width + j];
-    }
-    for (uint32_t p = 0; p < w->table.partition_count; p++)
-        if (!adds_up(w, p, missing[p], w->parts))
-            fail_msg("seed %llu, %s: partition %u is not the sum of its pushes",
-                     (unsigned long long)w->seed, way_names[w->way], p);
+            if (final_value(w, key, j) != w->expected[key * width + j])
+                fail_msg("seed %llu, %s: row %u is not the sum of its pushes",
+                         (unsigned long long)w->seed, way_names[w->way], key);
 }
 
 static void
@@ -1044,13 +1217,14 @@ expect_exact_sums(move_way way, int mortal, int replicas)
     seeds = one != NULL ? 1 : many != NULL ? strtoull(many, NULL, 10) : seeds;
     static world w;
     uint64_t moves = 0, flips = 0, pushes = 0, carried = 0, deaths = 0, hosts = 0, returns = 0;
-    uint64_t promotions = 0, restores = 0;
+    uint64_t promotions = 0, restores = 0, agains = 0;
     for (uint64_t seed = first; seed < first + seeds; seed++) {
         if (getenv("TT_TRACE") != NULL)
             (void)fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
         run_seed(seed, way, mortal, replicas, &w);
         promotions += w.promotions;
         restores += w.restores;
+        agains += w.agains;
         deaths += w.deaths;
         hosts += w.host_deaths;
         returns += w.returns;
@@ -1062,11 +1236,12 @@ expect_exact_sums(move_way way, int mortal, int replicas)
     print_message(
         "%s%s: %llu schedules, %llu pushes, %llu reconfigurations, %llu partitions "
         "moved, %llu deaths, %llu whole hosts (%llu partitions went on from a copy, %llu began "
-        "anew), %llu returns: all sums exact\n",
+        "anew), %llu returns, %llu batches of the dead done again: all sums exact\n",
         way_names[way], replicas ? " with replicas" : "", (unsigned long long)seeds,
         (unsigned long long)pushes, (unsigned long long)flips, (unsigned long long)moves,
         (unsigned long long)deaths, (unsigned long long)hosts, (unsigned long long)promotions,
-        (unsigned long long)restores, (unsigned long long)returns);
+        (unsigned long long)restores, (unsigned long long)returns, (unsigned long long)agains);
+    assert_true(one != NULL || !mortal || agains > seeds / 8);
     assert_true(one != NULL || moves > seeds);
     assert_true(one != NULL || !replicas || !mortal || (promotions > seeds && hosts > seeds / 8));
     assert_true(one != NULL || (carried > 0) == (way != DRAINED));

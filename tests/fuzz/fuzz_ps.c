@@ -44,6 +44,7 @@ typedef struct world {
     uint32_t queue_begin, queue_count;
     uint32_t round, slice;
     int can_push;
+    uint64_t given;
     uint8_t backed[64];
     uint64_t now_ns;
     uint32_t rows[KEYS_MAX];
@@ -228,6 +229,9 @@ push(world *w)
     if (!tt_ps_client_done(w->client) || !w->can_push)
         return;
     if (w->table.consistency != TT_PS_BSP) {
+        // Now and then one that another began.
+        const tt_ps_batch batch = {.end = ++w->given, .rows = clock % 4, .attempt = 1};
+        tt_ps_client_name_batch(w->client, clock % 3 == 0 ? CLIENT - 1 : CLIENT, batch);
         tt_ps_client_push(w->client, w->gradients, clock, 1);
         return;
     }
@@ -295,6 +299,13 @@ backed(void *self, uint32_t partition, uint32_t generation)
 {
     world *w = self;
     w->backed[partition] |= generation >= w->view[w->newest]->backup_at[partition];
+}
+
+static void
+last_batch(void *self, uint32_t worker, const tt_ps_batch *batch)
+{
+    TT_UNUSED(self);
+    TT_ASSERT(worker < NODES && batch->rows > 0);
 }
 
 static const tt_ps_view *
@@ -368,7 +379,11 @@ begin(world *w, uint32_t what, uint32_t more)
                              .replicas = more / WIDTH_MAX / 2 % 2};
     TT_ASSERT(tt_ps_view_first(&w->table, NODES, is_server, &w->view[0]) == TT_OK);
     for (uint32_t i = 0; i < 2; i++) {
-        tt_ps_hooks hooks = {.self = w, .newest = newest_view, .backed = backed, .keeper = KEEPER};
+        tt_ps_hooks hooks = {.self = w,
+                             .newest = newest_view,
+                             .backed = backed,
+                             .last_batch = last_batch,
+                             .keeper = KEEPER};
         TT_ASSERT(tt_ps_server_open(&w->table, i, NODES, outbox_of(w, i), hooks, &w->server[i],
                                     NULL) == TT_OK);
         TT_ASSERT(tt_ps_server_start(w->server[i], w->view[0]) == TT_OK);

@@ -58,6 +58,7 @@ enum tt_frame_flag {
     TT_FRAME_LAST = 1 << 5, // PIECE: the drain has sent everything that nobody was to carry
     TT_FRAME_ALL = 1 << 6,  // FETCH: everything
     TT_FRAME_HEADER = 1 << 7,  // FETCH: the sealed header
+    TT_FRAME_BATCH = 1 << 7,   // PUSH: the payload ends with the name of the batch it is a part of
     TT_FRAME_WELCOME = 1 << 8, // HEARTBEAT_REPLY: work under the attempt in `detail`
     TT_FRAME_REFUSED = 1 << 9, // HEARTBEAT_REPLY: you were declared dead
     TT_FRAME_PROBE = 1 << 10,  // PUSH, BSP: only asks whether this slice of this round is in

@@ -211,6 +211,13 @@ void tt_ps_view_free(tt_ps_view *view);
 
 typedef struct tt_ps_server tt_ps_server;
 
+// A batch by name (ASP, SSP), of a worker's: the last of its `rows` examples is the `end`-th that
+// process `attempt` of this worker was given. rows 0: none.
+typedef struct tt_ps_batch {
+    uint64_t end;
+    uint32_t rows, attempt;
+} tt_ps_batch;
+
 typedef struct tt_ps_hooks {
     void *self;
     // The newest view known here; asked when a message shows that there is a newer one than the
@@ -222,6 +229,9 @@ typedef struct tt_ps_hooks {
     // The backup of a partition that is owned here, as of `generation`, has all that is
     // acknowledged. NULL: nobody wants to know.
     void (*backed)(void *self, uint32_t partition, uint32_t generation);
+    // Called while a view is adopted that tells of worker's death: the last of its batches that is
+    // in at some partition that was ever here. Not called: none is. NULL: nobody wants to know.
+    void (*last_batch)(void *self, uint32_t worker, const tt_ps_batch *batch);
     uint32_t keeper;  // the end that keeps the last checkpoint: asked for what is to be restored
     uint32_t attempt; // which process of its node's number this is (tt_ps_view); 0 is 1
 } tt_ps_hooks;
@@ -334,6 +344,9 @@ float *tt_ps_client_gradients(tt_ps_client *client);
 // or the slice (BSP). Borrows gradients until done.
 void
 tt_ps_client_push(tt_ps_client *client, const float *gradients, uint32_t clock, uint32_t detail);
+// ASP, SSP: the pushes that follow are parts of this batch, which `worker` was given first. Where
+// it is in already a push of it by another, or by another process, counts as one of nothing.
+void tt_ps_client_name_batch(tt_ps_client *client, uint32_t worker, tt_ps_batch batch);
 // BSP: starts asking every partition whether `slice` of `round` is in; tt_ps_client_had tells when
 // done.
 void tt_ps_client_probe(tt_ps_client *client, uint32_t round, uint32_t slice);
