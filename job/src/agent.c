@@ -51,6 +51,7 @@ begin_attempt(tti_process *process)
     node->adopted = NULL;
     node->working = 0;
     node->clock_ended = node->clock_unknown = 0;
+    node->leased_before = 0;
     node->attempt = process->pulse.attempt;
     forget_board(&process->board);
     forget_standing(&process->standing);
@@ -131,7 +132,7 @@ obey(tti_process *process, tti_order_parts *parts)
     process->backlog.wait_max_ns = 0; // was heard with the report that this answers, or nearly
     drop_heard(&process->backlog, order);
     tti_lease_receive(&process->lease, order->lease, order->row_first, parts->rows,
-                      order->row_count, (int)order->dry);
+                      order->row_count, (int)order->dry, &order->again);
     if (parts->generation != NULL && parts->generation->view->generation > known) {
         tti_process_learn(process, parts->generation);
         parts->generation = NULL;

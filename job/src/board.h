@@ -36,6 +36,8 @@ typedef struct tti_board {
     void (*retired)(void *self, uint32_t partition, uint32_t generation);
     // A backup has its copy. Of processes.
     void (*backed)(void *self, uint32_t partition, uint32_t generation);
+    // The last batch of a dead worker that is in here. Of processes.
+    void (*last_batch)(void *self, uint32_t worker, const tt_ps_batch *batch);
     void *self; // of these
 
     const tti_generation *current; // release; acquired by nodes

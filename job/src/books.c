@@ -6,10 +6,11 @@
 typedef enum entry_kind {
     ENTRY_TAKE,           // rows of a batch
     ENTRY_TAKE_BACK,      //
-    ENTRY_BURY,           // generation
+    ENTRY_TAKE_AGAIN,     // whose
+    ENTRY_BURY,           //
     ENTRY_END_QUARANTINE, //
     ENTRY_RECORD,         // examples; BSP also slice and round
-    ENTRY_END,            // partition, generation, kind
+    ENTRY_END,            // behind it: the end
     ENTRY_COUNT_ROUNDS,   // slice, round
     ENTRY_GO_BACK,        //
     ENTRY_BOARD,          // gate, call to rest
@@ -28,12 +29,18 @@ is_bsp(const tti_runtime *rt)
 }
 
 static void
+enter_pieces(const tti_runtime *rt, const tt_span *pieces, uint32_t count)
+{
+    if (rt->books.journal != NULL && !rt->books.is_replaying)
+        tti_journal_add(rt->books.journal, pieces, count);
+}
+
+static void
 enter(const tti_runtime *rt, entry_kind kind, uint32_t n, uint32_t a, uint32_t b, uint32_t c)
 {
     const entry what = {kind, n, {a, b, c, 0}};
     const tt_span piece = {&what, sizeof what};
-    if (rt->books.journal != NULL && !rt->books.is_replaying)
-        tti_journal_add(rt->books.journal, &piece, 1);
+    enter_pieces(rt, &piece, 1);
 }
 
 // ---- opening and closing -----------------------------------------------------------------------
@@ -44,7 +51,8 @@ tti_books_open(tti_runtime *rt, tt_error *err)
     tti_books *books = &rt->books;
     books->masters = 1;
     books->nodes = tt_mem_zalloc(rt->node_count, sizeof *books->nodes);
-    tt_status status = books->nodes != NULL ? TT_OK : TT_NOMEM;
+    books->left = tt_mem_zalloc(rt->node_count, sizeof *books->left);
+    tt_status status = books->nodes != NULL && books->left != NULL ? TT_OK : TT_NOMEM;
     for (uint32_t n = 0; status == TT_OK && n < rt->node_count; n++)
         status = tti_account_open(&books->nodes[n].account, tti_worker_rows_max(rt->job));
     books->batch = tt_mem_zalloc(tti_worker_rows_max(rt->job), sizeof *books->batch);
@@ -61,7 +69,7 @@ tti_books_close(tti_runtime *rt)
         tti_account_close(&books->nodes[n].account);
     tt_mem_free(books->nodes);
     tt_mem_free(books->batch);
-    tt_mem_free(books->quarantine);
+    tti_left_close(rt);
     *books = (tti_books){0};
 }
 
@@ -80,61 +88,48 @@ tti_books_take(tti_runtime *rt, uint32_t n, uint32_t unit)
 void
 tti_books_take_back(tti_runtime *rt, uint32_t n)
 {
-    tti_account *account = &rt->books.nodes[n].account;
-    for (uint64_t first = account->trained; first < account->granted;) {
-        const uint32_t *rows;
-        uint32_t count = tti_account_rows(account, first, &rows);
-        tti_work_return(&rt->work, rows, count);
-        first += count;
-    }
+    tti_left_take_back(rt, n);
     tt_ledger_release(rt->work.ledger, n);
-    tti_account_next(account);
+    tti_account_next(&rt->books.nodes[n].account);
     enter(rt, ENTRY_TAKE_BACK, n, 0, 0, 0);
 }
 
-static void
-quarantine(tti_books *books, const tti_account *account)
-{
-    uint32_t count = (uint32_t)tti_account_untrained(account);
-    size_t wanted = books->quarantine_count + count;
-    if (count == 0)
-        return;
-    if (wanted > books->quarantine_capacity) {
-        uint32_t *grown = tt_mem_realloc(books->quarantine, 2 * wanted * sizeof *grown);
-        TT_ASSERT(grown != NULL); // without it examples would be lost
-        books->quarantine = grown;
-        books->quarantine_capacity = 2 * wanted;
-    }
-    tti_account_copy(account, account->trained, books->quarantine + books->quarantine_count, count);
-    books->quarantine_count += count;
-}
-
-void
-tti_books_bury(tti_runtime *rt, uint32_t n, uint32_t generation)
+int
+tti_books_bury(tti_runtime *rt, uint32_t n)
 {
     tti_books *books = &rt->books;
+    const tt_ps_view *view = rt->newest->view;
+    if (!tti_left_leave(rt, n, view->attempt[n] - 1)) // rule 8: the next one's
+        return 0;
     tti_account account = books->nodes[n].account;
-    quarantine(books, &account);
-    books->quarantine_generation = generation;
+    books->quarantine_generation = view->generation;
     tt_ledger_release(rt->work.ledger, n);
     tti_account_next(&account);
     account.number = 1; // as a new process counts
+    account.before = 0;
     books->nodes[n] = (tti_book){.account = account};
-    enter(rt, ENTRY_BURY, n, generation, 0, 0);
+    enter(rt, ENTRY_BURY, n, 0, 0, 0);
+    return 1;
 }
 
 void
 tti_books_end_quarantine(tti_runtime *rt)
 {
-    tti_work_return(&rt->work, rt->books.quarantine, rt->books.quarantine_count);
-    rt->books.quarantine_count = 0;
+    tti_left_settle(rt);
     enter(rt, ENTRY_END_QUARANTINE, 0, 0, 0, 0);
+}
+
+void
+tti_books_take_again(tti_runtime *rt, uint32_t n, uint32_t whose)
+{
+    tti_left_grant(rt, n, whose);
+    enter(rt, ENTRY_TAKE_AGAIN, n, whose, 0, 0);
 }
 
 uint64_t
 tti_books_untrained_count(const tti_runtime *rt)
 {
-    uint64_t count = rt->books.quarantine_count;
+    uint64_t count = tti_left_count(rt);
     for (uint32_t n = 0; n < rt->node_count; n++)
         count += tti_account_untrained(&rt->books.nodes[n].account);
     return count;
@@ -159,9 +154,7 @@ void
 tti_books_save_untrained(const tti_runtime *rt, tt_archive *out)
 {
     const tti_books *books = &rt->books;
-    if (books->quarantine_count > 0)
-        tt_archive_field(out, books->quarantine,
-                         books->quarantine_count * sizeof *books->quarantine);
+    tti_left_save_rows(rt, out);
     for (uint32_t n = 0; n < rt->node_count; n++)
         save_account(&books->nodes[n].account, rt->command.nodes[n].unit, books->batch, out);
 }
@@ -178,18 +171,23 @@ tti_books_hear_record(tti_runtime *rt, uint32_t n, const tti_record *record)
         (void)tti_work_count_slice(&rt->work, slice, (uint32_t)record->sequence, record->examples);
     else
         tti_account_trained(&book->account, record->examples);
+    tti_left_trained(rt, n);
     enter(rt, ENTRY_RECORD, n, record->examples, slice, (uint32_t)record->sequence);
 }
 
 void
 tti_books_hear_end(tti_runtime *rt, uint32_t n, const tti_end *end)
 {
+    const entry what = {.kind = ENTRY_END, .node = n};
+    const tt_span pieces[] = {{&what, sizeof what}, {end, sizeof *end}};
     rt->books.nodes[n].ends_heard++;
-    if (end->partition < rt->job->table.partition_count && end->kind == TTI_END_MOVE)
+    if (end->kind == TTI_END_BATCH && end->worker < rt->node_count)
+        tti_left_hear(rt, end->worker, &end->batch);
+    else if (end->kind == TTI_END_MOVE && end->partition < rt->job->table.partition_count)
         rt->board.retired(rt->board.self, end->partition, end->generation);
-    else if (end->partition < rt->job->table.partition_count)
+    else if (end->kind == TTI_END_BACKED && end->partition < rt->job->table.partition_count)
         tti_runtime_backed(rt, n, end->partition, end->generation);
-    enter(rt, ENTRY_END, n, end->partition, end->generation, end->kind);
+    enter_pieces(rt, pieces, 2);
 }
 
 void
@@ -262,6 +260,8 @@ save_book(const tti_books *books, const tti_book *book, uint32_t most, tt_archiv
     TT_ARCHIVE(out, copy.account.number);
     TT_ARCHIVE(out, copy.account.granted);
     TT_ARCHIVE(out, copy.account.trained);
+    TT_ARCHIVE(out, copy.account.before);
+    TT_ARCHIVE(out, copy.account.again);
     TT_ARCHIVE(out, copy.records_heard);
     TT_ARCHIVE(out, copy.ends_heard);
     for (uint64_t at = copy.account.trained; at < copy.account.granted;) {
@@ -280,6 +280,8 @@ load_book(const tti_books *books, tti_book *book, uint32_t most, tt_archive *in)
     TT_ARCHIVE(in, account->number);
     TT_ARCHIVE(in, granted);
     TT_ARCHIVE(in, account->trained);
+    TT_ARCHIVE(in, account->before);
+    TT_ARCHIVE(in, account->again);
     TT_ARCHIVE(in, book->records_heard);
     TT_ARCHIVE(in, book->ends_heard);
     account->granted = account->trained;
@@ -320,7 +322,7 @@ tti_books_save(tti_runtime *rt, uint64_t job_begin_ns, tt_archive *out)
 {
     tti_books *books = &rt->books;
     tti_work *work = &rt->work;
-    uint64_t orphans = work->orphan_count, quarantined = books->quarantine_count;
+    uint64_t orphans = work->orphan_count;
     TT_ASSERT(rt->command.pending_count == 0);
     tti_generation_write(rt->newest, out);
     TT_ARCHIVE(out, job_begin_ns);
@@ -330,17 +332,16 @@ tti_books_save(tti_runtime *rt, uint64_t job_begin_ns, tt_archive *out)
     visit_moves(rt, out);
     TT_ARCHIVE(out, orphans);
     visit_rows(out, work->orphans, orphans);
-    TT_ARCHIVE(out, quarantined);
-    visit_rows(out, books->quarantine, quarantined);
+    tti_left_save(rt, out);
     for (uint32_t n = 0; n < rt->node_count; n++)
         save_book(books, &books->nodes[n], tti_worker_rows_max(rt->job), out);
 }
 
 // ---- a successor's -----------------------------------------------------------------------------
 
-// Rows that are nobody's: returned to the work, or kept in quarantine.
+// Rows that are nobody's.
 static void
-load_rows(tti_runtime *rt, tt_archive *in, void (*keep)(tti_runtime *, const uint32_t *, uint32_t))
+load_orphans(tti_runtime *rt, tt_archive *in)
 {
     uint64_t left = 0, most = tti_worker_rows_max(rt->job);
     TT_ARCHIVE(in, left);
@@ -348,24 +349,9 @@ load_rows(tti_runtime *rt, tt_archive *in, void (*keep)(tti_runtime *, const uin
         uint32_t count = (uint32_t)TT_MIN(left, most);
         visit_rows(in, rt->books.batch, count);
         if (in->status == TT_OK)
-            keep(rt, rt->books.batch, count);
+            tti_work_return(&rt->work, rt->books.batch, count);
         left -= count;
     }
-}
-
-static void
-keep_orphans(tti_runtime *rt, const uint32_t *rows, uint32_t count)
-{
-    tti_work_return(&rt->work, rows, count);
-}
-
-static void
-keep_quarantined(tti_runtime *rt, const uint32_t *rows, uint32_t count)
-{
-    tti_account account = {.granted = count,
-                           .capacity = count,
-                           .rows = (uint32_t *)(uintptr_t)rows}; // which is only read
-    quarantine(&rt->books, &account);
 }
 
 static tt_status
@@ -377,10 +363,13 @@ load_base(tti_runtime *rt, tt_archive *in)
     TT_TRY(tt_ledger_load_owners(rt->work.ledger, in));
     visit_counts(rt, in);
     visit_moves(rt, in);
-    load_rows(rt, in, keep_orphans);
-    load_rows(rt, in, keep_quarantined);
+    load_orphans(rt, in);
+    tti_left_load(rt, in);
     for (uint32_t n = 0; in->status == TT_OK && n < rt->node_count; n++)
         load_book(books, &books->nodes[n], tti_worker_rows_max(rt->job), in);
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        if (books->nodes[n].account.again.worker >= rt->node_count)
+            tt_archive_damaged(in);
     return in->status;
 }
 
@@ -413,9 +402,21 @@ do_record(tti_runtime *rt, const entry *e)
 }
 
 static tt_status
+do_take_again(tti_runtime *rt, uint32_t n, uint32_t whose)
+{
+    const tti_account *account = &rt->books.nodes[n].account;
+    if (whose >= rt->node_count || rt->books.left[whose].state != TTI_LEFT_BEGUN ||
+        account->again.batch.rows > 0 || tti_account_room(account) < rt->books.left[whose].count)
+        return TT_CORRUPT;
+    tti_books_take_again(rt, n, whose);
+    return TT_OK;
+}
+
+static tt_status
 do_again(tti_runtime *rt, const entry *e, const uint8_t *more, size_t size)
 {
     const uint32_t *value = e->value;
+    tti_end end;
     if (e->node >= rt->node_count)
         return TT_CORRUPT;
     switch ((entry_kind)e->kind) {
@@ -429,8 +430,11 @@ do_again(tti_runtime *rt, const entry *e, const uint8_t *more, size_t size)
         tti_books_take_back(rt, e->node);
         break;
     case ENTRY_BURY:
-        tti_books_bury(rt, e->node, value[0]);
+        if (!tti_books_bury(rt, e->node))
+            return TT_CORRUPT;
         break;
+    case ENTRY_TAKE_AGAIN:
+        return do_take_again(rt, e->node, value[0]);
     case ENTRY_END_QUARANTINE:
         tti_books_end_quarantine(rt);
         break;
@@ -438,7 +442,10 @@ do_again(tti_runtime *rt, const entry *e, const uint8_t *more, size_t size)
         do_record(rt, e);
         break;
     case ENTRY_END:
-        tti_books_hear_end(rt, e->node, &(tti_end){value[0], value[1], value[2]});
+        if (size < sizeof end)
+            return TT_CORRUPT;
+        memcpy(&end, more, sizeof end);
+        tti_books_hear_end(rt, e->node, &end);
         break;
     case ENTRY_COUNT_ROUNDS:
         if (value[0] >= TT_PS_SLICES_MAX)
@@ -489,13 +496,14 @@ is_blank(const tti_book *book)
 
 // The last master was killed when it had told of a death and had not yet taken note of what the
 // dead one had.
-static void
+static tt_status
 bury_the_gone(tti_runtime *rt)
 {
     const tt_ps_view *view = rt->newest->view;
     for (uint32_t n = 0; n < rt->node_count; n++)
-        if (view->is_gone[n] && !is_blank(&rt->books.nodes[n]))
-            tti_books_bury(rt, n, view->generation);
+        if (view->is_gone[n] && !is_blank(&rt->books.nodes[n]) && !tti_books_bury(rt, n))
+            return TT_CORRUPT;
+    return TT_OK;
 }
 
 // The gate is open for those who wait at it, under a number that nobody has heard.
@@ -514,9 +522,10 @@ tti_books_load(tti_runtime *rt, tt_archive *in, tt_error *err)
     tt_status status = load_base(rt, in);
     if (status == TT_OK)
         status = replay(rt);
+    if (status == TT_OK)
+        status = bury_the_gone(rt);
     if (status != TT_OK)
         return tt_error_set(err, status, NULL, NULL, "what the last master left makes no sense");
-    bury_the_gone(rt);
     open_board(rt);
     return TT_OK;
 }

@@ -9,6 +9,7 @@
 
 #include "control.h"
 #include "journal.h"
+#include "left.h"
 
 struct tti_runtime;
 
@@ -20,9 +21,8 @@ typedef struct tti_book {
 
 typedef struct tti_books {
     tti_book *nodes; // [node_count]
-    // Rows of the dead, and the generation that every node must know before others train them.
-    uint32_t *quarantine;
-    size_t quarantine_count, quarantine_capacity;
+    tti_left *left;  // [node_count]
+    // What the dead have left is in doubt until every node knows this generation.
     uint32_t quarantine_generation;
     uint32_t *batch;          // rows on their way to an account
     tti_journal *journal;     // NULL: nobody succeeds this master. Borrowed
@@ -41,10 +41,14 @@ void tti_books_close(struct tti_runtime *rt);
 uint32_t tti_books_take(struct tti_runtime *rt, uint32_t n, uint32_t unit);
 // The worker has retired: what it gives back nobody else counts.
 void tti_books_take_back(struct tti_runtime *rt, uint32_t n);
-// Node n has died, of which `generation` tells: what it had is for others when all know it.
-void tti_books_bury(struct tti_runtime *rt, uint32_t n, uint32_t generation);
+// Node n has died, of which the newest generation tells: what it had is in doubt until all know it.
+// False: it had rows although some that it left before are still in doubt, or begun.
+int tti_books_bury(struct tti_runtime *rt, uint32_t n);
 // They do.
 void tti_books_end_quarantine(struct tti_runtime *rt);
+// Node n, which has room for it and nothing of the kind, is to do again the batch that worker
+// `whose` had begun when it died.
+void tti_books_take_again(struct tti_runtime *rt, uint32_t n, uint32_t whose);
 // Rows that were granted and not trained, the next ones last.
 uint64_t tti_books_untrained_count(const struct tti_runtime *rt);
 void tti_books_save_untrained(const struct tti_runtime *rt, tt_archive *out);

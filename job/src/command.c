@@ -51,14 +51,30 @@ fair_share(const tti_runtime *rt)
     return left / (2 * TT_MAX(tti_runtime_workers(rt), 1u));
 }
 
+// What one who died had begun goes to the first who wants rows.
+static void
+grant_again(tti_runtime *rt, uint32_t n)
+{
+    const tti_account *account = &rt->books.nodes[n].account;
+    uint32_t whose = tti_left_find_begun(rt);
+    if (whose < rt->node_count && account->again.batch.rows == 0 &&
+        rt->command.nodes[n].wanted > account->granted &&
+        tti_account_room(account) >= rt->books.left[whose].count)
+        tti_books_take_again(rt, n, whose);
+}
+
 static void
 grant(tti_runtime *rt, uint32_t n, uint64_t fair)
 {
     tti_reach *reach = &rt->command.nodes[n];
     const tti_account *account = &rt->books.nodes[n].account;
     uint64_t unit = TT_MAX(reach->unit, 1u);
+    // Who has left something comes back when that is settled.
+    if (rt->board.stop || rt->newest->view->is_gone[n])
+        return;
+    grant_again(rt, n);
     uint64_t wanted = TT_MIN(reach->wanted, account->trained + TT_MAX(fair, 2 * unit));
-    if (wanted < account->granted + unit || rt->board.stop)
+    if (wanted < account->granted + unit)
         return;
     wanted -= account->granted;
     wanted -= wanted % unit;
@@ -77,13 +93,14 @@ grant(tti_runtime *rt, uint32_t n, uint64_t fair)
 static void
 end_quarantine(tti_runtime *rt)
 {
-    const tti_books *books = &rt->books;
     const tt_ps_view *view = rt->newest->view;
-    for (uint32_t n = 0; books->quarantine_count > 0 && n < rt->node_count; n++)
-        if (!view->is_gone[n] && rt->standings[n].adopted_generation < books->quarantine_generation)
+    if (!tti_left_doubts(rt))
+        return;
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        if (!view->is_gone[n] &&
+            rt->standings[n].adopted_generation < rt->books.quarantine_generation)
             return;
-    if (books->quarantine_count > 0)
-        tti_books_end_quarantine(rt);
+    tti_books_end_quarantine(rt);
 }
 
 void
@@ -108,9 +125,10 @@ take_back(tti_runtime *rt, uint32_t n)
 }
 
 void
-tti_command_bury(tti_runtime *rt, uint32_t n, uint32_t generation)
+tti_command_bury(tti_runtime *rt, uint32_t n)
 {
-    tti_books_bury(rt, n, generation);
+    int done = tti_books_bury(rt, n);
+    TT_ASSERT(done); // who has left something has not come back (deal_roles)
     tti_runtime_lose_counts(rt, n);
     rt->command.nodes[n] = (tti_reach){0};
     tti_standing *standing = &rt->standings[n];
@@ -141,6 +159,7 @@ order_for(const tti_runtime *rt, uint32_t n)
                        .lease = book->account.number,
                        .dry = (uint32_t)reach->dry,
                        .row_first = reach->rows_sent,
+                       .again = book->account.again,
                        .generation = rt->newest->view->generation};
 }
 

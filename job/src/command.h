@@ -54,9 +54,9 @@ tti_command_hear(struct tti_runtime *rt, uint32_t n, const tt_frame *frame, cons
 void tti_command_hear_last(struct tti_runtime *rt, uint32_t n);
 // Counts the records that have come.
 void tti_command_count(struct tti_runtime *rt);
-// Node n has died, of which `generation` tells: what it had and has not trained is for others, from
-// when all know it.
-void tti_command_bury(struct tti_runtime *rt, uint32_t n, uint32_t generation);
+// Node n has died, of which the newest generation tells: what it had and has not trained is for
+// others, from when all know it.
+void tti_command_bury(struct tti_runtime *rt, uint32_t n);
 // Gives rows to those who want some.
 void tti_command_grant(struct tti_runtime *rt);
 #endif

@@ -1,5 +1,6 @@
 // Orders and reports as bytes.
 #include "control.h"
+#include "node.h"
 #include <string.h>
 
 static void
@@ -84,6 +85,9 @@ tti_order_fits(const tt_job *job, const tti_order_parts *parts)
         if (row >= job->train->row_count)
             return 0;
     }
+    if (parts->order.again.batch.rows > tti_worker_rows_max(job) ||
+        parts->order.again.worker >= job->node_count)
+        return 0;
     return parts->generation == NULL || tti_generation_fits(job, parts->generation);
 }
 

@@ -16,16 +16,20 @@ typedef struct tti_order {
     uint64_t report_heard;              // number of the last report
     uint32_t lease, dry;
     uint64_t row_first;
+    tti_again again; // in this lease
     uint32_t row_count;
     uint32_t has_generation;
     uint64_t generation; // the order is of no use to who does not know this one
 } tti_order;
 
-// What a node's server has to say of a partition: a move or restore has ended here, or its backup
-// has a copy.
-typedef enum tti_end_kind { TTI_END_MOVE, TTI_END_BACKED } tti_end_kind;
+// What a node's server has to say: of a partition, that a move or restore has ended here, or that
+// its backup has a copy; of a worker that is dead, the last batch that is in (tt_ps_hooks).
+typedef enum tti_end_kind { TTI_END_MOVE, TTI_END_BACKED, TTI_END_BATCH } tti_end_kind;
 typedef struct tti_end {
-    uint32_t partition, generation, kind;
+    uint32_t kind;
+    uint32_t partition, generation;
+    uint32_t worker;
+    tt_ps_batch batch;
 } tti_end;
 
 // Node -> master. Behind it: records, then ends.

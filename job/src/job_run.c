@@ -127,6 +127,7 @@ fill_result(tti_training *tr, tt_job_result *result)
     result->generations = tr->rt->newest->view->generation;
     result->setting_changes = tr->setting_changes;
     result->deaths = tr->tally.deaths;
+    result->restored = tr->tally.restored;
     result->returns = tr->tally.returns;
     result->takeovers = tr->takeovers;
     result->reconfigure_seconds = tr->reconfigure_s;
@@ -472,7 +473,7 @@ static json_t *
 counters_json(const tt_job_result *result)
 {
     json_t *counters = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:o}",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o}",
         "frames", (json_int_t)result->frames, "bytes", (json_int_t)result->bytes, "chunks",
         (json_int_t)result->chunks, "sleeps", (json_int_t)result->sleeps, "pushes",
         (json_int_t)result->pushes, "batches_ready", (json_int_t)result->batches_ready,
@@ -481,8 +482,8 @@ counters_json(const tt_job_result *result)
         "moving_wait_p99_s", number(result->moving_wait_p99_s), "iteration_median_s",
         number(result->iteration_median_s), "partitions_moved",
         (json_int_t)result->partitions_moved, "deaths", (json_int_t)result->deaths, "returns",
-        (json_int_t)result->returns, "takeovers", (json_int_t)result->takeovers, "reconfigurations",
-        reconfigurations_json(result));
+        (json_int_t)result->returns, "restored", (json_int_t)result->restored, "takeovers",
+        (json_int_t)result->takeovers, "reconfigurations", reconfigurations_json(result));
     if (counters != NULL && result->simulated)
         (void)json_object_set_new(counters, "simulation", simulation_json(&result->simulation));
     return counters;

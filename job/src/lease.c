@@ -68,10 +68,34 @@ tti_lease_close(tti_lease *lease)
     lease->rows = NULL;
 }
 
+// The fields are written one by one: what is said of a row is there when the row is.
+static void
+copy_again(tti_again *to, const tti_again *from)
+{
+    tt_store_relaxed(&to->at, tt_load_relaxed(&from->at));
+    tt_store_relaxed(&to->batch.end, tt_load_relaxed(&from->batch.end));
+    tt_store_relaxed(&to->batch.rows, tt_load_relaxed(&from->batch.rows));
+    tt_store_relaxed(&to->batch.attempt, tt_load_relaxed(&from->batch.attempt));
+    tt_store_relaxed(&to->worker, tt_load_relaxed(&from->worker));
+}
+
 uint32_t
-tti_lease_take(tti_lease *lease, uint32_t count, uint32_t *rows, int *later)
+tti_lease_cut(const tti_lease *lease, uint64_t position, uint32_t count, tti_again *again)
+{
+    copy_again(again, &lease->again);
+    if (again->batch.rows > 0 && again->at == position)
+        return again->batch.rows;
+    int is_ahead = again->batch.rows > 0 && again->at > position;
+    uint64_t most = is_ahead ? again->at - position : count;
+    again->batch.rows = 0;
+    return (uint32_t)TT_MIN(most, count);
+}
+
+uint32_t
+tti_lease_take(tti_lease *lease, uint32_t count, uint32_t *rows, int *later, tti_again *again)
 {
     *later = 0;
+    again->batch.rows = 0;
     tt_store_relaxed(&lease->unit, count);
     // The last lease is still being given back: rows of the next one will come.
     if (lease->closed == tt_load_acquire(&lease->number)) { // released in tti_lease_receive
@@ -80,7 +104,10 @@ tti_lease_take(tti_lease *lease, uint32_t count, uint32_t *rows, int *later)
     }
     int dry = tt_load_acquire(&lease->dry) != 0; // before what was received
     uint64_t there = tt_load_acquire(&lease->received) - lease->taken;
-    if (there < count && !dry) {
+    count = tti_lease_cut(lease, lease->taken, count, again);
+    // Another's batch is done as a whole.
+    if (there < count && (!dry || again->batch.rows > 0)) {
+        again->batch.rows = 0;
         *later = 1;
         return 0;
     }
@@ -116,7 +143,8 @@ tti_lease_receive(tti_lease *lease,
                   uint64_t first,
                   const uint32_t *rows,
                   uint32_t count,
-                  int dry)
+                  int dry,
+                  const tti_again *again)
 {
     if (number < lease->number)
         return;
@@ -130,6 +158,7 @@ tti_lease_receive(tti_lease *lease,
     uint64_t known = lease->received;
     if (first > known)
         return;
+    copy_again(&lease->again, again);
     uint32_t skipped = (uint32_t)TT_MIN(known - first, count);
     uint64_t free_rows = lease->capacity - (known - tt_load_acquire(&lease->taken));
     count = (uint32_t)TT_MIN(count - skipped, free_rows);
@@ -205,6 +234,8 @@ tti_account_untrained(const tti_account *account)
 void
 tti_account_next(tti_account *account)
 {
-    *account = (tti_account){
-        .number = account->number + 1, .rows = account->rows, .capacity = account->capacity};
+    *account = (tti_account){.number = account->number + 1,
+                             .before = account->before + account->trained,
+                             .rows = account->rows,
+                             .capacity = account->capacity};
 }

@@ -7,7 +7,15 @@
 #ifndef TTI_LEASE_H
 #define TTI_LEASE_H
 
-#include "tt/core.h"
+#include "tt/ps.h"
+
+// A batch that somebody who died had begun, to be done again as he would have: the `batch.rows`
+// rows from row `at` of a lease on. rows 0: there is none.
+typedef struct tti_again {
+    uint64_t at;
+    tt_ps_batch batch;
+    uint32_t worker, unused; // whose it was
+} tti_again;
 
 // ---- the node's side ---------------------------------------------------------------------------
 
@@ -20,16 +28,22 @@ typedef struct tti_lease {
     uint32_t unit;                // rows of a batch, by the node; relaxed
     uint32_t ahead;               // batches it wants to have in advance, by the node; relaxed
     uint32_t closed;              // number of the lease that was given back, by the node; release
-    uint32_t *rows;               // [capacity], a ring
+    tti_again again; // of this lease; by the agent, before the rows are received; relaxed
+    uint32_t *rows;  // [capacity], a ring
     uint32_t capacity;
 } tti_lease;
 
 // batch_rows: of the largest batch. errors TT_NOMEM
 TT_NODISCARD tt_status tti_lease_open(tti_lease *lease, uint32_t batch_rows);
 void tti_lease_close(tti_lease *lease);
-// rows[0..count) in one piece, or what there is of them when there will be no more. 0 and *later:
-// they are on their way. thread: the node's
-uint32_t tti_lease_take(tti_lease *lease, uint32_t count, uint32_t *rows, int *later);
+// rows[0..count) in one piece, or what there is of them when there will be no more, or until
+// others' batches begin; or one of these (*again; else rows 0). 0 and *later: they are on their
+// way. thread: the node's
+uint32_t
+tti_lease_take(tti_lease *lease, uint32_t count, uint32_t *rows, int *later, tti_again *again);
+// How many of `count` rows make a batch from row `position` of this lease on, rows that were taken:
+// fewer where another's begins, or just that (*again). thread: the node's
+uint32_t tti_lease_cut(const tti_lease *lease, uint64_t position, uint32_t count, tti_again *again);
 // Nothing was granted, taken or given back: of a new process. thread: the agent's, without a node
 void tti_lease_forget(tti_lease *lease);
 // Fewer than half of what it wants in advance are there. thread: the node's, the agent's
@@ -43,7 +57,8 @@ void tti_lease_receive(tti_lease *lease,
                        uint64_t first,
                        const uint32_t *rows,
                        uint32_t count,
-                       int dry);
+                       int dry,
+                       const tti_again *again);
 // Rows up to which the node wants to be granted. thread: the agent's
 uint64_t tti_lease_wanted(const tti_lease *lease);
 
@@ -53,6 +68,8 @@ uint64_t tti_lease_wanted(const tti_lease *lease);
 typedef struct tti_account {
     uint32_t number;           // of the lease
     uint64_t granted, trained; // in this lease
+    uint64_t before;           // trained in earlier leases of this process
+    tti_again again;           // is among the granted, and not trained
     uint32_t *rows;            // [capacity], a ring
     uint32_t capacity;
 } tti_account;

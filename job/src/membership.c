@@ -227,7 +227,7 @@ hand_out(tti_runtime *rt, const uint8_t *is_dead, const tt_ps_view *before)
             continue;
         rt->membership.tally->deaths++;
         say_death(rt, n, before);
-        tti_command_bury(rt, n, rt->newest->view->generation);
+        tti_command_bury(rt, n);
     }
     tti_runtime_call_to_rest(rt); // who rests may have to go back first
     tt_members_buried(&rt->membership.members);
@@ -288,6 +288,7 @@ bury(tti_runtime *rt)
     }
     hand_out(rt, is_dead, before);
     say_promotions(rt);
+    m->tally->restored += restored_now(rt->newest->view);
     if (restores)
         say_restore(rt, opened, &err);
 }
@@ -304,7 +305,9 @@ deal_roles(const tti_runtime *rt, uint8_t *is_back, uint32_t *attempt, uint8_t *
     int changes = 0;
     for (uint32_t n = 0; n < rt->node_count; n++) {
         attempt[n] = members->member[n].attempt;
-        is_back[n] = members->member[n].state == TT_MEMBER_BACK;
+        // What it left is settled first: names of batches are of one process at a time.
+        is_back[n] = members->member[n].state == TT_MEMBER_BACK &&
+                     rt->books.left[n].state == TTI_LEFT_NOTHING;
         is_gone[n] = now->is_gone[n] && !is_back[n];
         changes |= is_back[n];
     }

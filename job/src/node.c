@@ -214,6 +214,14 @@ partition_backed(void *self, uint32_t partition, uint32_t generation)
         board->backed(board->self, partition, generation);
 }
 
+static void
+last_batch(void *self, uint32_t worker, const tt_ps_batch *batch)
+{
+    const tti_board *board = ((const tti_node *)self)->board;
+    if (board->last_batch != NULL)
+        board->last_batch(board->self, worker, batch);
+}
+
 tt_ps_hooks
 tti_node_hooks(tti_node *node)
 {
@@ -221,6 +229,7 @@ tti_node_hooks(tti_node *node)
                          .newest = newest_view,
                          .retired = partition_retired,
                          .backed = partition_backed,
+                         .last_batch = last_batch,
                          .keeper = node->board->node_count,
                          .attempt = node->attempt};
 }

@@ -63,11 +63,13 @@ typedef struct tti_node {
     tt_batch *batches[TTI_BATCHES_MAX];
     uint32_t batch_micro[TTI_BATCHES_MAX]; // pieces in it
     uint32_t batch_round[TTI_BATCHES_MAX], batch_slice[TTI_BATCHES_MAX];
-    uint32_t batch_head, batch_count; // prepared ones, a ring
+    tti_again batch_name[TTI_BATCHES_MAX]; // of leased rows
+    uint32_t batch_head, batch_count;      // prepared ones, a ring
     float *params, *gradient;
     uint32_t *rows;
     // Rows of batches that were prepared for another push_aggregation: the next to be prepared.
     uint32_t *kept, kept_first, kept_count;
+    uint64_t leased_before; // rows trained in earlier leases of this process
     tt_shard_cache cache;
     uint32_t round, slice;           // BSP: next item to prepare
     uint32_t clock;                  // SSP: iterations done

@@ -3,9 +3,8 @@
 
 // The node's thread calls this (tt_ps_hooks).
 static void
-note_end(void *self, uint32_t partition, uint32_t generation, tti_end_kind kind)
+note_end(tti_process *process, tti_end end)
 {
-    tti_process *process = self;
     tti_backlog *backlog = &process->backlog;
     pthread_mutex_lock(&backlog->lock);
     if (backlog->end_count == backlog->end_capacity) {
@@ -15,7 +14,7 @@ note_end(void *self, uint32_t partition, uint32_t generation, tti_end_kind kind)
         backlog->ends = grown;
         backlog->end_capacity = capacity;
     }
-    backlog->ends[backlog->end_count++] = (tti_end){partition, generation, kind};
+    backlog->ends[backlog->end_count++] = end;
     pthread_mutex_unlock(&backlog->lock);
     tti_board_ring(&process->board);
 }
@@ -23,13 +22,19 @@ note_end(void *self, uint32_t partition, uint32_t generation, tti_end_kind kind)
 static void
 partition_retired(void *self, uint32_t partition, uint32_t generation)
 {
-    note_end(self, partition, generation, TTI_END_MOVE);
+    note_end(self, (tti_end){TTI_END_MOVE, .partition = partition, .generation = generation});
 }
 
 static void
 partition_backed(void *self, uint32_t partition, uint32_t generation)
 {
-    note_end(self, partition, generation, TTI_END_BACKED);
+    note_end(self, (tti_end){TTI_END_BACKED, .partition = partition, .generation = generation});
+}
+
+static void
+batch_is_in(void *self, uint32_t worker, const tt_ps_batch *batch)
+{
+    note_end(self, (tti_end){TTI_END_BATCH, .worker = worker, .batch = *batch});
 }
 
 // Where the master can read what was not reported when the process dies: the first that this end
@@ -67,6 +72,7 @@ tti_process_open(tti_process *process,
                                  .retry_ns = (uint64_t)(1e9 * job->spec.retry),
                                  .retired = partition_retired,
                                  .backed = partition_backed,
+                                 .last_batch = batch_is_in,
                                  .self = process,
                                  .round_limit = UINT32_MAX,
                                  .hold_round = UINT32_MAX,

@@ -14,9 +14,10 @@
 #include "processes.h"
 #include "simulated.h"
 
-// How often nodes died and came back.
+// How often nodes died and came back, and what was lost with them.
 typedef struct tti_tally {
     uint32_t deaths, returns;
+    uint32_t restored; // partitions, from a checkpoint or from nothing, while others went on
 } tti_tally;
 
 // Nodes that die and come back (membership.c); the master's. Only where they can.
@@ -125,6 +126,8 @@ uint32_t tti_runtime_unbacked(const tti_runtime *rt);
 // Every node that is there has adopted the newest generation and does in it what it is to do, and
 // no partition is on its way, or without a copy that it is to have.
 int tti_runtime_settled(const tti_runtime *rt);
+// No batch that a dead worker had begun may be in at some partitions and not at others.
+int tti_runtime_is_whole(const tti_runtime *rt);
 // The clock with which joining workers begin, and under BSP the round from which a new generation
 // holds: the first that nobody has begun. The gate must be closed.
 void tti_runtime_horizon(const tti_runtime *rt, uint32_t *clock, uint32_t *round);

@@ -95,6 +95,12 @@ tti_runtime_settled(const tti_runtime *rt)
            tti_runtime_unbacked(rt) == 0;
 }
 
+int
+tti_runtime_is_whole(const tti_runtime *rt)
+{
+    return !rt->apart || !tti_left_some(rt);
+}
+
 void
 tti_runtime_backed(tti_runtime *rt, uint32_t n, uint32_t partition, uint32_t generation)
 {

@@ -29,13 +29,17 @@ hold_at_next_round(tti_runtime *rt)
     return closed;
 }
 
-// Somebody may have died on the way to rest, and partitions be on their way since: they arrive
-// without the workers.
 static int
-await_partitions(tti_runtime *rt)
+has_all_partitions(const tti_runtime *rt)
+{
+    return tt_load_acquire(&rt->unretired) == 0; // partition_retired
+}
+
+static int
+await(tti_runtime *rt, int (*is_so)(const tti_runtime *rt))
 {
     uint64_t deadline = tt_clock_now(&rt->clock) + 10000000000u;
-    while (tt_load_acquire(&rt->unretired) > 0) { // partition_retired
+    while (!is_so(rt)) {
         uint32_t seen = tt_event_read(&rt->board.bell);
         if (rt->membership.must_go_back || rt->membership.must_fail ||
             tt_clock_now(&rt->clock) > deadline)
@@ -46,8 +50,8 @@ await_partitions(tti_runtime *rt)
     return 1;
 }
 
-int
-tti_runtime_hold(tti_runtime *rt)
+static int
+hold_once(tti_runtime *rt)
 {
     if (!is_bsp(rt)) {
         if (!tti_runtime_pause(rt))
@@ -57,9 +61,25 @@ tti_runtime_hold(tti_runtime *rt)
             return 0;
         tti_runtime_call_to_rest(rt);
     }
-    if (tti_runtime_await_rest(rt) && await_partitions(rt))
+    // Somebody may have died on the way to rest, and partitions be on their way since: they arrive
+    // without the workers.
+    if (tti_runtime_await_rest(rt) && await(rt, has_all_partitions))
         return 1;
     tti_runtime_go_on(rt);
+    return 0;
+}
+
+int
+tti_runtime_hold(tti_runtime *rt)
+{
+    while (hold_once(rt)) {
+        if (tti_runtime_is_whole(rt))
+            return 1;
+        // What the dead one had begun is done again first, and that only workers can.
+        tti_runtime_go_on(rt);
+        if (!await(rt, tti_runtime_is_whole))
+            return 0;
+    }
     return 0;
 }
 

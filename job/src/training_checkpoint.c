@@ -198,7 +198,8 @@ tti_training_checkpoint(tti_training *tr)
 static int
 is_moving(const tti_training *tr)
 {
-    return tr->transition.active || tt_load_acquire(&tr->rt->unretired) > 0; // partition_retired
+    return tr->transition.active || !tti_runtime_is_whole(tr->rt) ||
+           tt_load_acquire(&tr->rt->unretired) > 0; // partition_retired
 }
 
 static int

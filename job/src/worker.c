@@ -105,18 +105,38 @@ batches_ahead(const tti_node *node)
     return node->now.prefetch + 2 + (uint32_t)TT_MIN(meanwhile, (uint64_t)MOST);
 }
 
-// From the job's work, or of what the master has leased to this node.
+// Of what the master has leased to this node; the batch's name goes with it.
 static uint32_t
-take_rows(tti_node *node, uint32_t wanted, uint32_t *rows)
+take_leased(tti_node *node, uint32_t slot, uint32_t wanted, uint32_t *rows)
 {
     tti_lease *lease = node->board->lease;
-    if (lease == NULL)
-        return tti_work_take(node->board->work, node->index, wanted, rows);
-    tt_store_relaxed(&lease->ahead, batches_ahead(node));
-    uint32_t taken = tti_lease_take(lease, wanted, rows, &node->rows_to_come);
-    if (tti_lease_is_low(lease))
-        tti_board_ring(node->board); // the agent asks for more
+    tti_again *name = &node->batch_name[slot];
+    uint32_t taken;
+    if (node->kept_count > 0) {
+        uint64_t position = lease->taken - node->kept_count;
+        taken = take_kept(node, tti_lease_cut(lease, position, wanted, name), rows);
+    } else {
+        tt_store_relaxed(&lease->ahead, batches_ahead(node));
+        taken = tti_lease_take(lease, wanted, rows, &node->rows_to_come, name);
+        if (tti_lease_is_low(lease))
+            tti_board_ring(node->board); // the agent asks for more
+    }
+    if (name->batch.rows > 0 || taken == 0)
+        return taken;
+    uint64_t end = node->leased_before + lease->taken - node->kept_count;
+    *name = (tti_again){.batch = {.end = end, .rows = taken, .attempt = node->attempt},
+                        .worker = node->index};
     return taken;
+}
+
+static uint32_t
+take_rows(tti_node *node, uint32_t slot, uint32_t wanted, uint32_t *rows)
+{
+    if (node->board->lease != NULL)
+        return take_leased(node, slot, wanted, rows);
+    if (node->kept_count > 0)
+        return take_kept(node, wanted, rows);
+    return tti_work_take(node->board->work, node->index, wanted, rows);
 }
 
 static uint32_t
@@ -128,8 +148,7 @@ choose_rows(tti_node *node, uint32_t slot, uint32_t *rows)
         return 0; // others train what it would take
     if (!is_bsp(node)) {
         uint32_t unit = (uint32_t)job->spec.batch_size, wanted = unit * node->now.aggregation;
-        uint32_t taken =
-            node->kept_count > 0 ? take_kept(node, wanted, rows) : take_rows(node, wanted, rows);
+        uint32_t taken = take_rows(node, slot, wanted, rows);
         // Of what is left over, or of the last epoch's end, there are fewer.
         node->batch_micro[slot] = (taken + unit - 1) / unit;
         return taken;
@@ -270,6 +289,14 @@ push(tti_node *node, tt_ps_keys keys, uint32_t clock, uint32_t detail)
     tt_ps_client_time(node->client, tt_clock_now(&board->clock));
     tt_ps_client_push(node->client, node->gradient, clock, detail);
     return await(node, 0);
+}
+
+static void
+name_batch(const tti_node *node, uint32_t slot)
+{
+    const tti_again *name = &node->batch_name[slot];
+    if (node->board->lease != NULL && !is_bsp(node))
+        tt_ps_client_name_batch(node->client, name->worker, name->batch);
 }
 
 // ---- one iteration ----------------------------------------------------------------------------
@@ -518,6 +545,7 @@ tti_worker_iterate(tti_node *node)
     tti_compute_task task;
     compute(node, slot, &task);
     node->clock += micro;
+    name_batch(node, slot);
     int pushed = is_bsp(node) ? push(node, keys, node->batch_round[slot], node->batch_slice[slot])
                               : push(node, keys, node->clock, micro);
     if (!pushed)
@@ -546,10 +574,11 @@ tti_worker_next_round(const tti_node *node)
 }
 
 static void
-leave_to_others(const tti_node *node)
+leave_to_others(tti_node *node)
 {
     tti_board *board = node->board;
     if (board->lease != NULL) { // the master knows them
+        node->leased_before += board->lease->taken - tti_worker_untrained(node);
         tti_lease_give_back(board->lease);
         tti_board_ring(node->board);
         return;

@@ -175,7 +175,7 @@ die(tti_runtime *rt, uint32_t n)
     if (rt->job->table.consistency == TT_PS_BSP)
         tti_books_count_rounds(rt, 1, 2);
     publish(rt, view);
-    tti_books_bury(rt, n, view->generation);
+    assert_true(tti_books_bury(rt, n));
 }
 
 static void
@@ -185,7 +185,7 @@ come_back(tti_runtime *rt, uint32_t n)
     uint32_t attempt[NODES];
     tt_ps_view *view;
     const tt_ps_view *now = rt->newest->view;
-    if (!now->is_gone[n])
+    if (!now->is_gone[n] || tti_left_some(rt))
         return;
     is_back[n] = 1;
     for (uint32_t i = 0; i < NODES; i++) {
@@ -211,14 +211,32 @@ train(tti_runtime *rt, uint32_t n, tt_rng *rng)
         (void)tti_work_count(&rt->work, 1, record.examples);
 }
 
+// Of somebody who died: of the batches it had it has begun one, or none.
+static void
+tell_last_batch(tti_runtime *rt, uint32_t n, tt_rng *rng)
+{
+    uint32_t whose = (uint32_t)tt_rng_below(rng, NODES);
+    const tti_left *left = &rt->books.left[whose];
+    uint32_t rows = 1 + (uint32_t)tt_rng_below(rng, UNIT);
+    uint64_t end = left->first + tt_rng_below(rng, left->count + 1);
+    const tti_end told = {.kind = TTI_END_BATCH,
+                          .worker = whose,
+                          .batch = {end, rows, left->attempt - (tt_rng_below(rng, 8) == 0)}};
+    // Another's batch is not begun under a name of its own.
+    if (left->state != TTI_LEFT_IN_DOUBT || left->again.batch.rows > 0)
+        return;
+    tti_books_hear_end(rt, n, &told);
+}
+
 static void
 happen(tti_runtime *rt, tt_rng *rng)
 {
     uint32_t n = (uint32_t)tt_rng_below(rng, NODES);
     uint32_t p = (uint32_t)tt_rng_below(rng, rt->job->table.partition_count);
-    const tti_end end = {p, rt->moving[p], TTI_END_MOVE},
-                  backed = {p, rt->newest->view->generation, TTI_END_BACKED};
-    switch (tt_rng_below(rng, 12)) {
+    uint32_t begun = tti_left_find_begun(rt), newest = rt->newest->view->generation;
+    const tti_end end = {.kind = TTI_END_MOVE, .partition = p, .generation = rt->moving[p]},
+                  backed = {.kind = TTI_END_BACKED, .partition = p, .generation = newest};
+    switch (tt_rng_below(rng, 13)) {
     case 0:
         die(rt, n);
         break;
@@ -230,8 +248,10 @@ happen(tti_runtime *rt, tt_rng *rng)
             tti_books_hear_end(rt, n, tt_rng_below(rng, 2) ? &end : &backed);
         break;
     case 3:
-        if (rt->books.quarantine_count > 0)
+        if (tti_left_doubts(rt) && tt_rng_below(rng, 2))
             tti_books_end_quarantine(rt);
+        else if (tti_left_doubts(rt) && !rt->newest->view->is_gone[n])
+            tell_last_batch(rt, n, rng);
         break;
     case 4:
         if (is_worker(rt, n))
@@ -243,6 +263,11 @@ happen(tti_runtime *rt, tt_rng *rng)
         tti_books_enter_board(rt);
         break;
     case 6:
+        if (begun < NODES && is_worker(rt, n) && rt->books.nodes[n].account.again.batch.rows == 0 &&
+            tti_account_room(&rt->books.nodes[n].account) >= rt->books.left[begun].count)
+            tti_books_take_again(rt, n, begun);
+        break;
+    case 12:
     case 7:
     case 8:
         if (is_worker(rt, n))

@@ -151,6 +151,8 @@ orders_of_another_job_are_refused(void **state)
     TT_UNUSED(state);
     tt_dataset data = {.row_count = 81};
     tt_job job = {.train = &data, .node_count = 5, .space.count = 2};
+    job.spec.batch_size = 12;
+    job.spec.slices = 3;
     job.table = (tt_ps_table){.partition_count = 8, .consistency = TT_PS_BSP, .slice_count = 3};
     tti_generation *g = make_generation();
     assert_true(order_fits(&job, 80, g));

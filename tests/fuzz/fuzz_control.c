@@ -187,12 +187,14 @@ agent_hears(int kind)
 {
     const tt_job *job = fuzz_job(kind);
     tti_process *p = open_process(kind);
-    uint32_t rows[ROWS_TAKEN];
+    uint32_t rows[1024];
+    tti_again again;
     int later;
+    TT_ASSERT(tti_worker_rows_max(job) <= TT_COUNT_OF(rows) && ROWS_TAKEN <= TT_COUNT_OF(rows));
     stop = &p->stop_agent;
     listener = p;
     (void)tti_agent_main(p);
-    uint32_t taken = tti_lease_take(&p->lease, ROWS_TAKEN, rows, &later);
+    uint32_t taken = tti_lease_take(&p->lease, ROWS_TAKEN, rows, &later, &again);
     for (uint32_t i = 0; i < taken; i++)
         TT_ASSERT(rows[i] < job->train->row_count);
     for (const tti_generation *g = p->newest; g != NULL; g = g->previous)

@@ -174,7 +174,7 @@ write_report(const char *directory, uint8_t kind)
 {
     const tti_record records[2] = {{.sequence = 1, .done_ns = 5, .worker = 1, .examples = 2},
                                    {.sequence = 2, .done_ns = 9, .worker = 1, .examples = 2}};
-    const tti_end end = {0, 1, TTI_END_MOVE};
+    const tti_end end = {.kind = TTI_END_MOVE, .generation = 1};
     tt_archive out = {0};
     seed s = {.size = 0};
     seed_put(&s, &kind, 1);

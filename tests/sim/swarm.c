@@ -3,7 +3,9 @@
 // methods, and faults. Each is compared with the same job left alone on a network without faults:
 //
 //     bsp, and one worker under asp or ssp   the same model, to the last bit
-//     many workers under asp or ssp          every example once an epoch, a loss not much worse
+//     many workers under asp or ssp          every example once an epoch, a loss not much worse;
+//                                            of every other, which is a sum of integers, the same
+//                                            model, to the last bit
 //     all                                    the script's steps are taken, nobody waits for ever
 //     every other of the first               also when it is stopped at any moment and resumed
 //
@@ -14,7 +16,8 @@
 //
 //     bsp                                    the same model, to the last bit
 //     asp, ssp                               every example once an epoch; what a server held begins
-//                                            anew, so that the loss is only that of some training
+//                                            anew, so that the loss is only that of some training;
+//                                            sums of integers are right unless that has happened
 //     fewer than two nodes left              the job says so and fails
 //
 // Prints the seeds that fail, each as a command that replays it, and the job it drew. Exit status 1
@@ -43,7 +46,7 @@ between(tt_rng *rng, uint32_t low, uint32_t high)
 
 // ---- a job -------------------------------------------------------------------------------------
 
-typedef enum check { SAME_MODEL, SAME_EXAMPLES, SOME_TRAINING } check;
+typedef enum check { SAME_MODEL, SAME_SUMS, SAME_EXAMPLES, SOME_TRAINING } check;
 
 typedef struct drawn {
     text job, moving; // the job left alone; what is laid over it
@@ -56,7 +59,7 @@ typedef struct drawn {
 static int
 merges(const drawn *d)
 {
-    return strcmp(d->consistency, "bsp") != 0 && !d->one_worker;
+    return strcmp(d->consistency, "bsp") != 0 && !d->one_worker && d->check != SAME_SUMS;
 }
 
 static void
@@ -127,6 +130,56 @@ draw_masters(uint64_t seed, drawn *d, int is_first)
     }
 }
 
+// Half of those that are not the same to the last bit anyway.
+static int
+is_of_sums(uint64_t seed, const drawn *d)
+{
+    tt_rng rng;
+    tt_rng_init(&rng, seed, TT_RNG_TEST, 7);
+    return (d->check == SAME_EXAMPLES || d->check == SOME_TRAINING) && tt_rng_below(&rng, 2);
+}
+
+// Hinge loss with steps so short that no example gets to the right side of the margin: the gradient
+// is its features with the sign of its label, whatever the parameters are, and the model a sum that
+// floats hold. Pushes may come in any order, but none may be missing or there twice.
+static void
+draw_sums(drawn *d, uint32_t columns, uint32_t fields, const char *pull, const char *table)
+{
+    text *t = &d->job;
+    d->check = SAME_SUMS;
+    d->batch = 32;
+    d->rows -= d->rows % d->batch; // whole batches
+    add(t, "data: {format: clicklog, rows: %u, columns: %u, fields: %u}\n", d->rows, columns,
+        fields);
+    add(t, "model: {kind: linear_svm, l2: 0, pull: %s, table: %s}\n", pull, table);
+    add(t, "optimizer: {kind: sgd, learning_rate: %.17g, batch_size: %u}\n", 1.0 / (1 << 30),
+        d->batch);
+}
+
+static void
+draw_model(tt_rng *rng, uint64_t seed, drawn *d)
+{
+    int keyed = tt_rng_below(rng, 3) > 0, sparse = keyed && tt_rng_below(rng, 2);
+    const char *pull = keyed ? "keyed" : "whole", *table = sparse ? "sparse" : "dense";
+    uint32_t columns = between(rng, 100, 800), fields = between(rng, 3, 12);
+    const char *kind = ONE_OF(rng, "logistic_regression", "linear_svm");
+    // With many stale workers momentum and adam go astray by themselves.
+    const char *optimizer = d->check == SAME_MODEL
+                                ? ONE_OF(rng, "sgd", "adagrad", "adam", "momentum", "ftrl")
+                                : ONE_OF(rng, "sgd", "adagrad", "ftrl");
+    int averages = tt_rng_below(rng, 3) == 0;
+    text *t = &d->job;
+    if (is_of_sums(seed, d)) {
+        draw_sums(d, columns, fields, pull, table);
+        return;
+    }
+    add(t, "data: {format: clicklog, rows: %u, columns: %u, fields: %u}\n", d->rows, columns,
+        fields);
+    add(t, "model: {kind: %s, l2: 1e-4, pull: %s, table: %s}\n", kind, pull, table);
+    add(t, "optimizer: {kind: %s, learning_rate: 0.05, batch_size: %u%s}\n", optimizer, d->batch,
+        averages ? ", averaging: on" : "");
+}
+
 static void
 draw_job(tt_rng *rng, uint64_t seed, drawn *d)
 {
@@ -142,19 +195,9 @@ draw_job(tt_rng *rng, uint64_t seed, drawn *d)
                                : SAME_EXAMPLES;
     d->rows = between(rng, 300, 1000);
     d->batch = between(rng, 16, 40);
-    int keyed = tt_rng_below(rng, 3) > 0, sparse = keyed && tt_rng_below(rng, 2);
     text *t = &d->job;
     add(t, "job: swarm\nseed: %llu\n", (unsigned long long)seed);
-    add(t, "data: {format: clicklog, rows: %u, columns: %u, fields: %u}\n", d->rows,
-        between(rng, 100, 800), between(rng, 3, 12));
-    add(t, "model: {kind: %s, l2: 1e-4, pull: %s, table: %s}\n",
-        ONE_OF(rng, "logistic_regression", "linear_svm"), keyed ? "keyed" : "whole",
-        sparse ? "sparse" : "dense");
-    add(t, "optimizer: {kind: %s, learning_rate: 0.05, batch_size: %u%s}\n",
-        // With many stale workers momentum and adam go astray by themselves.
-        d->check == SAME_MODEL ? ONE_OF(rng, "sgd", "adagrad", "adam", "momentum", "ftrl")
-                               : ONE_OF(rng, "sgd", "adagrad", "ftrl"),
-        d->batch, tt_rng_below(rng, 3) == 0 ? ", averaging: on" : "");
+    draw_model(rng, seed, d);
     add(t, "stop: {max_epochs: %d, max_time: 1000s}\nconsistency: %s\n", EPOCHS, d->consistency);
     add(t, "cluster: {engine: simulated, nodes: %u, retry: %ums}\n", d->nodes, between(rng, 5, 50));
     add(t, "simulation: {cores: %u, network: {latency: %uus, rate: %uMB}}\n", between(rng, 1, 4),
@@ -199,6 +242,13 @@ is_deserted(const outcome *out)
     return out->status == TT_PEER && strstr(out->err.what, "two nodes left") != NULL;
 }
 
+// What went back to a checkpoint lacks what others do not.
+static int
+is_exact(const drawn *d, const outcome *out)
+{
+    return d->check == SAME_SUMS && out->result.restored == 0;
+}
+
 // Why it fails, or NULL.
 static const char *
 judge(const drawn *d, const outcome *alone, const outcome *moved)
@@ -224,7 +274,7 @@ judge(const drawn *d, const outcome *alone, const outcome *moved)
     if (!d->mortal && moved->result.deaths > 0)
         return "a node was declared dead";
     uint64_t examples = (uint64_t)EPOCHS * d->rows;
-    if (d->check == SAME_MODEL) {
+    if (d->check == SAME_MODEL || is_exact(d, moved)) {
         if (alone->bytes == 0 || alone->bytes != moved->bytes ||
             memcmp(alone->model, moved->model, alone->bytes) != 0)
             return "another model";
@@ -239,7 +289,7 @@ judge(const drawn *d, const outcome *alone, const outcome *moved)
                        (unsigned long long)most);
         return why;
     }
-    double limit = d->check == SOME_TRAINING ? 1.5 : 1.3 * alone->result.loss + 0.1;
+    double limit = d->mortal ? 1.5 : 1.3 * alone->result.loss + 0.1;
     if (!(moved->result.loss < limit)) { // stale steps are another path
         (void)snprintf(why, sizeof why, "loss %g instead of %g", moved->result.loss,
                        alone->result.loss);
@@ -279,8 +329,9 @@ stop_and_resume(tt_rng *rng, const char *const *files, const char *directory, co
         return NULL;
     if (stopped.status != TT_OK || resumed.status != TT_OK)
         what = stopped.status != TT_OK ? stopped.err.what : resumed.err.what;
-    else if (resumed.bytes != whole->bytes ||
-             memcmp(resumed.model, whole->model, whole->bytes) != 0)
+    else if (stopped.result.restored + resumed.result.restored == 0 &&
+             (resumed.bytes != whole->bytes ||
+              memcmp(resumed.model, whole->model, whole->bytes) != 0))
         what = "another model";
     free(resumed.model);
     resumed.model = NULL;
@@ -290,7 +341,7 @@ stop_and_resume(tt_rng *rng, const char *const *files, const char *directory, co
     return why;
 }
 
-static uint64_t deaths, returns, takeovers;
+static uint64_t deaths, returns, takeovers, sums;
 
 static int
 run_seed(const char *program, uint64_t seed, const char *trace, double *virtual_s)
@@ -318,7 +369,8 @@ run_seed(const char *program, uint64_t seed, const char *trace, double *virtual_
     run((tt_job_source){.files = files, .file_count = 1}, directory, NULL, &alone);
     run((tt_job_source){.files = files, .file_count = 2}, directory, NULL, &moved);
     const char *why = judge(&d, &alone, &moved);
-    if (why == NULL && d.check == SAME_MODEL && moved.status == TT_OK && tt_rng_below(&rng, 2))
+    int is_same = d.check == SAME_MODEL || is_exact(&d, &moved);
+    if (why == NULL && is_same && moved.status == TT_OK && tt_rng_below(&rng, 2))
         why = stop_and_resume(&rng, files, directory, &moved);
     if (why != NULL)
         printf("seed %llu fails: %s\nreplay: %s %llu 1 trace.txt\n%s# laid over it\n%s\n",
@@ -328,6 +380,7 @@ run_seed(const char *program, uint64_t seed, const char *trace, double *virtual_
     deaths += moved.result.deaths;
     returns += moved.result.returns;
     takeovers += moved.result.takeovers;
+    sums += is_exact(&d, &moved) && moved.result.deaths > 0;
     free(alone.model);
     free(moved.model);
     remove_directory(directory);
@@ -348,10 +401,13 @@ main(int argc, char **argv)
     uint64_t begin = tt_clock_now(&clock);
     for (uint64_t seed = first; seed < first + count; seed++)
         failed += !run_seed(argv[0], seed, argc > 3 ? argv[3] : NULL, &virtual_s);
-    printf("%llu seeds, %llu failed; %llu deaths, %llu returns, %llu takeovers; %.0f s simulated, "
-           "%.3f s a seed\n",
-           (unsigned long long)count, (unsigned long long)failed, (unsigned long long)deaths,
-           (unsigned long long)returns, (unsigned long long)takeovers, virtual_s,
-           1e-9 * (double)(tt_clock_now(&clock) - begin) / (double)TT_MAX(count, (uint64_t)1));
+    printf(
+        "%llu seeds, %llu failed; %llu deaths, %llu returns, %llu takeovers, %llu exact sums with "
+        "deaths; %.0f s simulated, "
+        "%.3f s a seed\n",
+        (unsigned long long)count, (unsigned long long)failed, (unsigned long long)deaths,
+        (unsigned long long)returns, (unsigned long long)takeovers, (unsigned long long)sums,
+        virtual_s,
+        1e-9 * (double)(tt_clock_now(&clock) - begin) / (double)TT_MAX(count, (uint64_t)1));
     return failed > 0;
 }

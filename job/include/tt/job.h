@@ -105,6 +105,7 @@ typedef struct tt_job_result {
     uint64_t generations;
     uint32_t setting_changes;
     uint32_t deaths, returns, takeovers; // of nodes; the last from a master that had died
+    uint32_t restored; // partitions that went back to a checkpoint while others went on
     double reconfigure_seconds, explore_seconds;
     double untuned_seconds; // NAN: not measured
     tt_setting setting, start_setting;
