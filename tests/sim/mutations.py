@@ -22,7 +22,8 @@ COPIES, BACKUP, PLACEMENT = "ps/src/copies.c", "ps/src/backup.c", "ps/src/placem
 CLIENT, ROUTES = "ps/src/client.c", "ps/src/client_routes.c"
 SERVER, WORKER, NODE = "ps/src/server.c", "job/src/worker.c", "job/src/node.c"
 AGENT, COMMAND, BOOKS, MEMBERSHIP = "job/src/agent.c", "job/src/command.c", "job/src/books.c", "job/src/membership.c"
-RUNTIME = "job/src/runtime_generations.c"
+RUNTIME, STATE, LEFT = "job/src/runtime_generations.c", "job/src/runtime_state.c", "job/src/left.c"
+BATCHES = "ps/src/server_batches.c"
 
 # name: what it is, [(file, text, instead)]
 BUGS = {
@@ -40,7 +41,7 @@ BUGS = {
         (MOVES, "    slot->partition->steps = seal.steps;\n", ""),
     ]),
     "before_header": ("requests are served before the sealed header is in", [
-        (MOVES, "    if (!slot->arrival.header_in) {\n        tti_server_hold(slot, frame, payload, 0);\n        return;\n    }\n", ""),
+        (MOVES, "    if (!slot->arrival.header_in) {\n        tti_server_hold(server, slot, frame, payload, 0);\n        return;\n    }\n", ""),
     ]),
     "push_in_part": ("a push is applied to the keys that are here already", [
         (MOVES, "    if (missing > 0) {\n        if (!slot->fetched", "    if (missing > 0 && frame->kind == TT_FRAME_PULL) {\n        if (!slot->fetched"),
@@ -80,7 +81,7 @@ BUGS = {
         (NODE, "    else if (node->working)\n        tti_worker_rewind(node, view->effective_round);\n", ""),
     ]),
     "rows_forgotten": ("a worker that becomes a server forgets the rows it had taken", [
-        (BOOKS, "        tti_work_return(&rt->work, rows, count);\n", ""),
+        (LEFT, "    return_rows(rt, rows, account->trained, account->granted, &account->again);\n", ""),
     ]),
     "dead_is_heard": ("what a dead process still sends counts", [
         (SERVER, "    if (frame->attempt < server->attempts[frame->sender])\n", "    if (frame->attempt > UINT32_MAX - 1)\n"),
@@ -96,7 +97,40 @@ BUGS = {
         (ROUTES, "!is_gone(client, view, route->pull_from) &&\n", "\n"),
     ]),
     "rows_of_the_dead": ("what a dead worker had taken and not trained is forgotten", [
-        (BOOKS, "    quarantine(books, &account);\n", ""),
+        (LEFT, "    return_rows(rt, left->rows + (begun - first), begun, end, &left->again);\n", ""),
+    ]),
+    "begun_counts_twice": ("a batch that a dead worker had begun is done again where it is in, too", [
+        (BATCHES, "    return is_again(pushed, frame) && slot->batches != NULL &&", "    return is_again(pushed, frame) && slot->batches == NULL &&"),
+    ]),
+    "begun_is_fresh": ("what a dead worker had begun is anybody's, as if it were in nowhere", [
+        (LEFT, "    begun = TT_MAX(begun, done);\n", "    begun = done;\n"),
+    ]),
+    "before_it_is_fresh": ("what a dead worker had trained and not told of is trained again", [
+        (LEFT, "        done = begun - TT_MIN((uint64_t)left->batch.rows, begun);\n", "        done = first;\n"),
+        (LEFT, "        if (done < first) // of which a part was heard: all of it is in\n            done = begun;\n", ""),
+    ]),
+    "batches_stay": ("which batches are in does not travel in the sealed header", [
+        (MOVES, "    if (frame->payload_bytes == with)\n", "    if (frame->payload_bytes > with)\n"),
+    ]),
+    "batches_uncopied": ("nor with a copy", [
+        (BACKUP, "    if (batches != NULL)\n        tti_server_install_batches(server, slot, batches);\n", ""),
+    ]),
+    "unnamed_to_backups": ("a backup is not told which batch a push is of", [
+        (BACKUP, "        tti_server_apply_copy(server, slot, &bare, payload + sizeof *push))\n",
+         "        (server->pushed.batch.rows = 0, tti_server_apply_copy(server, slot, &bare, payload + sizeof *push)))\n"),
+    ]),
+    "told_once": ("a server tells of a dead worker's last batch once, though it may hear of a later one", [
+        (BATCHES, "            !tti_batch_is_after(last, &server->told_batch[n]))\n", "            server->told_batch[n].attempt == last->attempt)\n"),
+    ]),
+    "back_too_soon": ("a worker is back before what it had begun is done again", [
+        (MEMBERSHIP, "                     rt->books.left[n].state == TTI_LEFT_NOTHING;\n", "                     rt->books.left[n].state <= TTI_LEFT_BEGUN;\n"),
+        (COMMAND, "    TT_ASSERT(done); // who has left something has not come back (deal_roles)\n", "    (void)done;\n"),
+    ]),
+    "saved_half": ("a checkpoint is taken while a batch is in at some partitions only", [
+        (STATE, "        if (tti_runtime_is_whole(rt))\n            return 1;\n", "        if (rt != NULL)\n            return 1;\n"),
+    ]),
+    "again_unentered": ("the journal does not say who does a dead worker's batch again", [
+        (BOOKS, "    enter(rt, ENTRY_TAKE_AGAIN, n, whose, 0, 0);\n", ""),
     ]),
     "clock_untold": ("nobody tells a restored partition his clock", [
         (NODE, "    node->clock_unknown |= node->working && died && consistency == TT_PS_SSP;\n", ""),
@@ -176,7 +210,7 @@ BUGS = {
         (BOOKS, "    enter(rt, ENTRY_RECORD, n, record->examples, slice, (uint32_t)record->sequence);\n", ""),
     ]),
     "ends_unentered": ("nor which moves have ended", [
-        (BOOKS, "    enter(rt, ENTRY_END, n, end->partition, end->generation, end->kind);\n", ""),
+        (BOOKS, "    enter_pieces(rt, pieces, 2);\n", "    TT_UNUSED(pieces);\n"),
     ]),
     "generation_unentered": ("nor the generation in force", [
         (RUNTIME, "    tti_books_enter_generation(rt);\n", ""),
