@@ -1157,8 +1157,12 @@ expect_equal_slots(const world *w, uint32_t p, const tti_slot *owner, const tti_
     tti_partition_save(owner->partition, owner->round, &a);
     tti_partition_save(backup->partition, backup->round, &b);
     assert_int_equal(a.count, b.count);
-    if (memcmp(a.bytes, b.bytes, a.count) != 0 ||
-        memcmp(owner->sequence, backup->sequence, w->node_count * sizeof *owner->sequence) != 0)
+    size_t nodes = w->node_count;
+    int batches = (owner->batches != NULL) == (backup->batches != NULL) &&
+                  (owner->batches == NULL ||
+                   memcmp(owner->batches, backup->batches, nodes * sizeof *owner->batches) == 0);
+    if (memcmp(a.bytes, b.bytes, a.count) != 0 || !batches ||
+        memcmp(owner->sequence, backup->sequence, nodes * sizeof *owner->sequence) != 0)
         fail_msg("seed %llu: the copy of partition %u differs", (unsigned long long)w->seed, p);
     tt_archive_fini(&a);
     tt_archive_fini(&b);
