@@ -1,11 +1,15 @@
 // Goal: with replicas, whatever is lost, doubled or overtaken on the way, whoever of the servers
 // dies or is thought dead, and whenever anybody hears of it: no push that was acknowledged is
-// lost, none counts twice, nobody is promoted who has no copy, and all can come to an end. Method:
-// all states of a small world, breadth first, as ps/src/copies.c, backup.c and placement.c have it;
+// lost, none counts twice, nobody is promoted who has no copy, and all can come to an end; of a
+// worker that dies or is thought dead, what the servers tell of it is done again by the other, and
+// all that is in then is all it had sent till there, each once. Method:
+// all states of a small world, breadth first, as ps/src/copies.c, backup.c, placement.c and
+// server_batches.c have it;
 // with a rule left out, the shortest way to a fault.
 //
 // The world: one partition, three servers of which one owns it and one is to be its backup, two
-// workers with one push under way each, a bag of messages. Not in it: partitions that move (with
+// workers with one push under way each, of which the first may be declared dead, a bag of messages.
+// Not in it: partitions that move (with
 // their spares; moves_model.c), rounds of BSP, processes that come back.
 //
 //     replicas_model [large | RULE]    large: larger worlds; a rule: the way to its fault
@@ -13,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SERVERS = 3, WORKERS = 2, PUSHES = 3, GENERATIONS = 3, BAG_MAX = 4, NOBODY = 3 };
+enum { SERVERS = 3, WORKERS = 2, PUSHES = 3, GENERATIONS = 4, BAG_MAX = 4, NOBODY = 3 };
 // Of worker 0 the pushes 0 and 1, of worker 1 push 2.
 static const uint8_t worker_of[PUSHES] = {0, 0, 1}, order_of[PUSHES] = {0, 1, 0};
 static const uint8_t first_of[WORKERS] = {0, 2};
@@ -27,11 +31,17 @@ typedef enum rule {
     ACKS_OF_THIS_REIGN, // what is said to have come under another owner does not count
     ACKS_OF_THE_COPY,   // nor does what came before the copy
     PROMOTE_THE_BACKED, // only who is known to have a copy is promoted
+    REFUSE_THE_DEAD,    // who knows of a worker's death takes nothing of it any more
+    ALL_TELL,           // its work is handed out when all who live have told what they have seen
+    TELL_AGAIN,         // and that after the last death that there was
+    SEEN_IN_COPIES,     // a server has seen what is in a copy that it was sent
+    KNOW_WHAT_IS_IN,    // what is done again counts only where it is not in
     RULES
 } rule;
-static const char *const rule_names[RULES] = {"wait_for_backup",  "copy_records",
-                                              "no_gaps",          "acks_of_this_reign",
-                                              "acks_of_the_copy", "promote_the_backed"};
+static const char *const rule_names[RULES] = {
+    "wait_for_backup",  "copy_records",       "no_gaps",         "acks_of_this_reign",
+    "acks_of_the_copy", "promote_the_backed", "refuse_the_dead", "all_tell",
+    "tell_again",       "seen_in_copies",     "know_what_is_in"};
 static int has_rule[RULES];
 
 // ---- states ------------------------------------------------------------------------------------
@@ -46,6 +56,9 @@ typedef struct server {
     uint8_t target, stated, synced, acked;
     uint8_t told;         // 1 + generation in which its backup had a copy; 0: never
     uint8_t held[PUSHES]; // 1 + number that an answer waits for; 0: none waits
+    uint8_t again;        // 1 + push whose answer is to who does it again; 0: none
+    uint8_t seen;         // of worker 0's pushes, how many; has_told: that once
+    uint8_t has_told;
 } server;
 
 typedef enum kind { NONE, PUSH, PUSH_ACK, COPY, COPY_PUSH, COPY_ACK } kind;
@@ -53,25 +66,33 @@ typedef enum kind { NONE, PUSH, PUSH_ACK, COPY, COPY_PUSH, COPY_ACK } kind;
 typedef struct message {
     uint8_t kind, from, to, push;
     uint8_t reign, number, has_copy, lost;
+    uint8_t again; // a push of worker 0's by the other one
     uint8_t count, list[PUSHES + 1], record[WORKERS];
 } message;
 
 typedef struct view {
     uint8_t owner, backup, previous, gone; // gone: bits
     uint8_t moved_at, backup_at;
+    uint8_t worker_gone; // worker 0
 } view;
+
+// What worker 0 has left: in doubt until it is settled; then the last push of which is told is done
+// again.
+typedef enum left { NOTHING_KNOWN, BEGUN, DONE } left;
 
 typedef struct state {
     server server[SERVERS];
     view view[GENERATIONS];
     uint8_t newest, deaths, doubles; // doubles: of messages, so far
     uint8_t worker_done[WORKERS], worker_generation[WORKERS];
+    uint8_t left, told;   // told: how many of its pushes servers have seen
     message bag[BAG_MAX]; // in order, so that equal bags are equal bytes
 } state;
 
 typedef struct limits {
     uint32_t bag, deaths, doubles; // messages under way; of servers; of messages
     uint8_t pushes[WORKERS];
+    uint8_t worker_dies;
 } limits;
 static limits most;
 
@@ -142,7 +163,7 @@ advance(state *s, uint8_t n)
     for (uint8_t p = 0; p < PUSHES; p++)
         if (o->held[p] > 0 && (o->target == NOBODY || (o->synced && o->held[p] - 1 <= o->acked))) {
             o->held[p] = 0;
-            send(s, (message){.kind = PUSH_ACK, .from = n, .push = p});
+            send(s, (message){.kind = PUSH_ACK, .from = n, .push = p, .again = o->again == p + 1});
         }
     if (o->target != NOBODY && o->target == v->backup && o->synced)
         o->told = o->generation + 1;
@@ -164,30 +185,56 @@ aim(state *s, uint8_t n)
 // ---- what is heard -----------------------------------------------------------------------------
 
 static void
+see(server *o)
+{
+    if (o->record[0] > o->seen)
+        o->seen = o->record[0];
+}
+
+static void
 apply(server *o, uint8_t push)
 {
     if (o->count <= PUSHES)
         o->list[o->count++] = push;
     o->record[worker_of[push]] = order_of[push] + 1;
+    see(o);
 }
 
 static void
-answer(state *s, uint8_t n, uint8_t push)
+answer(state *s, uint8_t n, uint8_t push, uint8_t again)
 {
     server *o = &s->server[n];
+    if (again)
+        o->again = push + 1;
     if (has_all(o) || !has_rule[WAIT_FOR_BACKUP])
-        send(s, (message){.kind = PUSH_ACK, .from = n, .push = push});
+        send(s, (message){.kind = PUSH_ACK, .from = n, .push = push, .again = again});
     else if (o->held[push] == 0)
         o->held[push] = o->number + 1;
+}
+
+static int
+is_of_the_dead(const state *s, const message *m)
+{
+    const server *o = &s->server[m->to];
+    return has_rule[REFUSE_THE_DEAD] && worker_of[m->push] == 0 && !m->again &&
+           s->view[o->generation].worker_gone;
+}
+
+// tti_server_has_batch; records of sequences alone say nothing of another's push.
+static int
+is_in(const server *o, const message *m)
+{
+    return order_of[m->push] < o->record[worker_of[m->push]] &&
+           (!m->again || has_rule[KNOW_WHAT_IS_IN]);
 }
 
 static void
 hear_push(state *s, const message *m)
 {
     server *o = &s->server[m->to];
-    if (o->role != SERVING)
+    if (o->role != SERVING || is_of_the_dead(s, m))
         return; // it says so, and the worker hears of the new owner from others, too
-    if (order_of[m->push] >= o->record[worker_of[m->push]]) {
+    if (!is_in(o, m)) {
         apply(o, m->push);
         if (o->target != NOBODY) {
             o->number++;
@@ -200,7 +247,7 @@ hear_push(state *s, const message *m)
                                   .push = m->push});
         }
     }
-    answer(s, m->to, m->push);
+    answer(s, m->to, m->push, m->again);
 }
 
 static int
@@ -242,6 +289,8 @@ hear_copy(state *s, const message *m)
         memset(b->record, 0, sizeof b->record);
         if (has_rule[COPY_RECORDS])
             memcpy(b->record, m->record, sizeof b->record);
+        if (has_rule[SEEN_IN_COPIES])
+            see(b);
     }
     acknowledge(s, m);
 }
@@ -283,6 +332,10 @@ hear_copy_ack(state *s, const message *m)
 static void
 hear(state *s, const message *m)
 {
+    if (m->kind == PUSH_ACK && m->again) {
+        s->left = DONE;
+        return;
+    }
     if (m->kind == PUSH_ACK) {
         uint8_t w = worker_of[m->push];
         s->worker_done[w] += order_of[m->push] == s->worker_done[w];
@@ -302,12 +355,23 @@ hear(state *s, const message *m)
 
 // ---- generations -------------------------------------------------------------------------------
 
+// tti_server_tell_batches
 static void
-adopt(state *s, uint8_t n, uint8_t generation)
+tell(state *s, uint8_t n)
 {
     server *o = &s->server[n];
-    const view *v = &s->view[generation];
-    o->generation = generation;
+    if (!s->view[o->generation].worker_gone || (o->has_told && !has_rule[TELL_AGAIN]))
+        return;
+    o->has_told = 1;
+    if (s->left == NOTHING_KNOWN && o->seen > s->told)
+        s->told = o->seen;
+}
+
+static void
+take_role(state *s, uint8_t n)
+{
+    server *o = &s->server[n];
+    const view *v = &s->view[o->generation];
     if (v->gone >> n & 1) { // it ends, and whoever begins in its place is not in this world
         *o = (server){.target = NOBODY};
         return;
@@ -320,8 +384,21 @@ adopt(state *s, uint8_t n, uint8_t generation)
     } else if (v->backup == n && o->role == ABSENT) {
         o->role = BACKUP;
     } else if (v->backup != n && o->role == BACKUP) {
-        *o = (server){.alive = 1, .generation = generation, .target = NOBODY};
+        *o = (server){.alive = 1,
+                      .generation = o->generation,
+                      .target = NOBODY,
+                      .seen = o->seen,
+                      .has_told = o->has_told};
     }
+}
+
+static void
+adopt(state *s, uint8_t n, uint8_t generation)
+{
+    s->server[n].generation = generation;
+    take_role(s, n);
+    if (s->server[n].alive)
+        tell(s, n);
 }
 
 static uint8_t
@@ -356,6 +433,17 @@ declare_dead(state *s, uint8_t n)
     }
     s->view[generation] = next;
     return 1;
+}
+
+// All who are there know of the last death.
+static int
+all_have_told(const state *s)
+{
+    const view *v = &s->view[s->newest];
+    for (uint8_t n = 0; has_rule[ALL_TELL] && n < SERVERS; n++)
+        if (!(v->gone >> n & 1) && (!s->server[n].alive || s->server[n].generation < s->newest))
+            return 0;
+    return v->worker_gone && s->left == NOTHING_KNOWN;
 }
 
 // ---- what may happen ---------------------------------------------------------------------------
@@ -401,6 +489,29 @@ happen_to_workers(const state *s)
     }
 }
 
+// Worker 0 is declared dead; it may be, or go on for a while.
+static void
+happen_to_the_dead(const state *s)
+{
+    const view *v = &s->view[s->newest];
+    state next = *s;
+    if (most.worker_dies && !v->worker_gone) {
+        next.view[++next.newest] = *v;
+        next.view[next.newest].worker_gone = 1;
+        reach(&next);
+    }
+    next = *s;
+    if (all_have_told(s)) {
+        next.left = s->told > 0 ? BEGUN : DONE;
+        reach(&next);
+    }
+    if (s->left != BEGUN)
+        return;
+    uint8_t to = s->view[s->worker_generation[1]].owner, push = first_of[0] + s->told - 1;
+    send(&next, (message){.kind = PUSH, .to = to, .push = push, .again = 1});
+    reach(&next);
+}
+
 static void
 happen_to_servers(const state *s)
 {
@@ -438,6 +549,7 @@ expand(const void *from)
     const state *s = from;
     happen_to_messages(s);
     happen_to_workers(s);
+    happen_to_the_dead(s);
     happen_to_servers(s);
 }
 
@@ -445,7 +557,8 @@ static int
 is_finished(const void *of)
 {
     const state *s = of;
-    return s->worker_done[0] == most.pushes[0] && s->worker_done[1] == most.pushes[1];
+    int first_done = most.worker_dies ? s->left == DONE : s->worker_done[0] == most.pushes[0];
+    return first_done && s->worker_done[1] == most.pushes[1];
 }
 
 static const char *
@@ -463,6 +576,12 @@ look_for_faults(const void *in)
                 return "a push counts twice";
             if (times[p] == 0 && order_of[p] < s->worker_done[worker_of[p]])
                 return "a push that was acknowledged is lost";
+            if (worker_of[p] != 0 || s->left == NOTHING_KNOWN)
+                continue;
+            if (times[p] > 0 && order_of[p] >= s->told)
+                return "of a dead worker something is in that nobody has told of";
+            if (times[p] == 0 && order_of[p] + (s->left == BEGUN) < s->told)
+                return "of a dead worker something is not in that was to be";
         }
     }
     return NULL;
@@ -489,8 +608,11 @@ print(const void *what)
     static const char *const kinds[] = {"-", "PUSH", "PUSH_ACK", "COPY", "COPY_PUSH", "COPY_ACK"};
     static const char *const roles[] = {"-", "backup", "serves"};
     const state *s = what;
-    (void)printf("    generation %u, done %u %u |", s->newest, s->worker_done[0],
-                 s->worker_done[1]);
+    (void)printf("    generation %u, done %u %u, told %u%s |", s->newest, s->worker_done[0],
+                 s->worker_done[1], s->told,
+                 s->left == DONE    ? " done"
+                 : s->left == BEGUN ? " begun"
+                                    : "");
     for (uint32_t n = 0; n < SERVERS; n++) {
         const server *o = &s->server[n];
         (void)printf(" %s%s %u of %u:", o->alive ? "" : "dead ", roles[o->role], o->generation,
@@ -518,18 +640,21 @@ static void
 set_limits(const void *limits_of_it, char *name, size_t size)
 {
     most = *(const limits *)limits_of_it;
-    (void)snprintf(name, size, "%u under way, %u twice, %u die, %u+%u pushes", most.bag,
-                   most.doubles, most.deaths, most.pushes[0], most.pushes[1]);
+    (void)snprintf(name, size, "%u under way, %u twice, %u die%s, %u+%u pushes", most.bag,
+                   most.doubles, most.deaths, most.worker_dies ? " and a worker" : "",
+                   most.pushes[0], most.pushes[1]);
 }
 
 int
 main(int argc, char **argv)
 {
-    static const limits small[] = {{2, 1, 1, {1, 1}}},
-                        large[] = {{2, 1, 0, {2, 1}}, {3, 1, 0, {1, 1}}, {2, 2, 0, {1, 1}}};
+    static const limits small[] = {{2, 1, 1, {1, 1}, 0}, {2, 1, 0, {1, 0}, 1}},
+                        large[] = {{2, 1, 0, {2, 1}, 0}, {3, 1, 0, {1, 1}, 0}, {2, 2, 0, {1, 1}, 0},
+                                   {2, 1, 0, {1, 1}, 1}, {2, 1, 0, {2, 0}, 1}, {2, 1, 1, {1, 0}, 1},
+                                   {3, 1, 0, {1, 0}, 1}};
     limits broken[RULES];
     for (uint32_t r = 0; r < RULES; r++)
-        broken[r] = (limits){3, 2, 1, {1, 1}};
+        broken[r] = (limits){3, 2, 1, {1, 1}, r >= REFUSE_THE_DEAD};
     const search_plan plan = {.world = &replicas,
                               .limits_bytes = sizeof(limits),
                               .small = small,
