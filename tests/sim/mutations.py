@@ -119,9 +119,6 @@ BUGS = {
         (BACKUP, "        tti_server_apply_copy(server, slot, &bare, payload + sizeof *push))\n",
          "        (server->pushed.batch.rows = 0, tti_server_apply_copy(server, slot, &bare, payload + sizeof *push)))\n"),
     ]),
-    "told_once": ("a server tells of a dead worker's last batch once, though it may hear of a later one", [
-        (BATCHES, "            !tti_batch_is_after(last, &server->told_batch[n]))\n", "            server->told_batch[n].attempt == last->attempt)\n"),
-    ]),
     "back_too_soon": ("a worker is back before what it had begun is done again", [
         (MEMBERSHIP, "                     rt->books.left[n].state == TTI_LEFT_NOTHING;\n", "                     rt->books.left[n].state <= TTI_LEFT_BEGUN;\n"),
         (COMMAND, "    TT_ASSERT(done); // who has left something has not come back (deal_roles)\n", "    (void)done;\n"),
