@@ -158,6 +158,8 @@ sealed_reply(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const 
     float *state = values + (size_t)rows_wanted * width;
     uint8_t *flags = tti_server_bytes(server, tti_padded(rows_wanted));
     size_t state_floats = 0;
+    if (whole)
+        tti_partition_gather(partition, NULL, rows_wanted, values);
     for (uint32_t i = 0; i < rows_wanted; i++) {
         uint32_t row =
             whole ? i : tti_partition_find(partition, tti_key_at(server->table, keys, i));
@@ -166,13 +168,16 @@ sealed_reply(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const 
             memset(values + (size_t)i * width, 0, width * sizeof(float));
             continue;
         }
-        float *cell = state + state_floats;
-        tti_partition_export(partition, row, cell);
-        memcpy(values + (size_t)i * width, cell, width * sizeof(float));
+        if (!whole)
+            tti_partition_gather(partition, &row, 1, values + (size_t)i * width);
         if (slot->departure.licensed[row])
             continue;
         slot->departure.licensed[row] = 1;
         flags[i] |= TTI_ROW_LICENSED;
+        if (cell_floats == width)
+            continue; // it has no state
+        float *cell = state + state_floats;
+        tti_partition_export(partition, row, cell);
         memmove(cell, cell + width, (cell_floats - width) * sizeof(float));
         state_floats += cell_floats - width;
     }
@@ -565,6 +570,15 @@ fetch(tt_ps_server *server, tti_slot *slot, const uint8_t *keys, uint32_t key_co
     send_to_peer(server, slot, &frame, &span, 1);
 }
 
+// Rows of the whole partition are still to come, and were asked for or are on their way. Requests
+// that wait are looked at whenever a piece comes: not at each of their rows.
+static int
+waits_for_the_rest(const tt_ps_server *server, const tti_slot *slot, const tt_frame *frame)
+{
+    return server->table->kind == TT_PS_DENSE && (frame->flags & TT_FRAME_WHOLE) != 0 &&
+           (slot->fetched || slot->drains) && slot->arrival.installed < slot->arrival.key_count;
+}
+
 // All rows of a request are here: do it. A push is applied to all its keys or to none (rule 7).
 static void
 serve_arriving(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uint8_t *payload)
@@ -606,6 +620,10 @@ tti_server_arriving(tt_ps_server *server,
     frame = &spelt;
     if ((frame->flags & TT_FRAME_CARRY) != 0 && frame->extra == slot->moved_at)
         install_carried(server, slot, frame, payload);
+    if (waits_for_the_rest(server, slot, frame)) {
+        tti_server_hold(server, slot, frame, payload, 1);
+        return;
+    }
     uint8_t *keys;
     uint32_t missing = missing_keys(server, slot, frame, payload, &keys);
     if (missing > 0) {
