@@ -576,7 +576,8 @@ static int
 waits_for_the_rest(const tt_ps_server *server, const tti_slot *slot, const tt_frame *frame)
 {
     return server->table->kind == TT_PS_DENSE && (frame->flags & TT_FRAME_WHOLE) != 0 &&
-           (slot->fetched || slot->drains) && slot->arrival.installed < slot->arrival.key_count;
+           (slot->arrival.whole_asked || slot->drains) &&
+           slot->arrival.installed < slot->arrival.key_count;
 }
 
 // All rows of a request are here: do it. A push is applied to all its keys or to none (rule 7).
@@ -627,8 +628,10 @@ tti_server_arriving(tt_ps_server *server,
     uint8_t *keys;
     uint32_t missing = missing_keys(server, slot, frame, payload, &keys);
     if (missing > 0) {
-        if (!slot->fetched && !slot->drains) // a drain is on its way already
+        if (!slot->fetched && !slot->drains) { // a drain is on its way already
             fetch(server, slot, keys, missing, 0);
+            slot->arrival.whole_asked |= (frame->flags & TT_FRAME_WHOLE) != 0;
+        }
         tti_server_hold(server, slot, frame, payload, 1);
         return;
     }

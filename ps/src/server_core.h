@@ -65,6 +65,7 @@ typedef struct tti_arrival {
     uint64_t installed;  // of these, rows here
     uint8_t *present;    // dense: one byte a row
     int last_in;         // the drain has ended
+    int whole_asked;     // for all rows that were missing, once
     uint32_t asked;      // times, since then, for what is missing; each time with more patience
     int restores;        // it comes from the last checkpoint
 } tti_arrival;
