@@ -219,8 +219,8 @@ read_copy(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uin
     TT_TRY(tti_partition_alloc(server->table, frame->partition, &partition));
     uint32_t applied = 0;
     tt_status status = tti_partition_read(partition, &in, &applied);
-    const uint8_t *records = tt_archive_borrow(&in, tti_server_records_bytes(server)), *batches;
-    batches = borrow_batches(server, &in);
+    const uint8_t *records = tt_archive_borrow(&in, tti_server_records_bytes(server));
+    const uint8_t *batches = borrow_batches(server, &in);
     if (status == TT_OK && server->table->consistency == TT_PS_BSP)
         status = tti_round_init(&round, slices);
     if (status == TT_OK)
