@@ -4,17 +4,17 @@
 #include <string.h>
 
 typedef enum entry_kind {
-    ENTRY_TAKE,           // rows of a batch
-    ENTRY_TAKE_BACK,      //
-    ENTRY_TAKE_AGAIN,     // whose
-    ENTRY_BURY,           //
-    ENTRY_END_QUARANTINE, //
-    ENTRY_RECORD,         // examples; BSP also slice and round
-    ENTRY_END,            // behind it: the end
-    ENTRY_COUNT_ROUNDS,   // slice, round
-    ENTRY_GO_BACK,        //
-    ENTRY_BOARD,          // gate, call to rest
-    ENTRY_GENERATION,     // behind it: the generation
+    ENTRY_TAKE,         // rows of a batch
+    ENTRY_TAKE_BACK,    //
+    ENTRY_TAKE_AGAIN,   // whose
+    ENTRY_BURY,         //
+    ENTRY_SETTLE,       //
+    ENTRY_RECORD,       // examples; BSP also slice and round
+    ENTRY_END,          // behind it: the end
+    ENTRY_COUNT_ROUNDS, // slice, round
+    ENTRY_GO_BACK,      //
+    ENTRY_BOARD,        // gate, call to rest
+    ENTRY_GENERATION,   // behind it: the generation
 } entry_kind;
 
 typedef struct entry {
@@ -102,7 +102,7 @@ tti_books_bury(tti_runtime *rt, uint32_t n)
     if (!tti_left_leave(rt, n, view->attempt[n] - 1)) // rule 8: the next one's
         return 0;
     tti_account account = books->nodes[n].account;
-    books->quarantine_generation = view->generation;
+    books->doubt_generation = view->generation;
     tt_ledger_release(rt->work.ledger, n);
     tti_account_next(&account);
     account.number = 1; // as a new process counts
@@ -113,10 +113,10 @@ tti_books_bury(tti_runtime *rt, uint32_t n)
 }
 
 void
-tti_books_end_quarantine(tti_runtime *rt)
+tti_books_settle(tti_runtime *rt)
 {
     tti_left_settle(rt);
-    enter(rt, ENTRY_END_QUARANTINE, 0, 0, 0, 0);
+    enter(rt, ENTRY_SETTLE, 0, 0, 0, 0);
 }
 
 void
@@ -314,7 +314,7 @@ visit_counts(tti_runtime *rt, tt_archive *archive)
     TT_ARCHIVE(archive, rt->work.slice_counts);
     TT_ARCHIVE(archive, rt->board.gate);
     TT_ARCHIVE(archive, rt->board.rest_call);
-    TT_ARCHIVE(archive, rt->books.quarantine_generation);
+    TT_ARCHIVE(archive, rt->books.doubt_generation);
 }
 
 void
@@ -435,8 +435,8 @@ do_again(tti_runtime *rt, const entry *e, const uint8_t *more, size_t size)
         break;
     case ENTRY_TAKE_AGAIN:
         return do_take_again(rt, e->node, value[0]);
-    case ENTRY_END_QUARANTINE:
-        tti_books_end_quarantine(rt);
+    case ENTRY_SETTLE:
+        tti_books_settle(rt);
         break;
     case ENTRY_RECORD:
         do_record(rt, e);

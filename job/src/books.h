@@ -23,7 +23,7 @@ typedef struct tti_books {
     tti_book *nodes; // [node_count]
     tti_left *left;  // [node_count]
     // What the dead have left is in doubt until every node knows this generation.
-    uint32_t quarantine_generation;
+    uint32_t doubt_generation;
     uint32_t *batch;          // rows on their way to an account
     tti_journal *journal;     // NULL: nobody succeeds this master. Borrowed
     uint32_t gate, rest_call; // of the board, as last entered
@@ -45,7 +45,7 @@ void tti_books_take_back(struct tti_runtime *rt, uint32_t n);
 // False: it had rows although some that it left before are still in doubt, or begun.
 int tti_books_bury(struct tti_runtime *rt, uint32_t n);
 // They do.
-void tti_books_end_quarantine(struct tti_runtime *rt);
+void tti_books_settle(struct tti_runtime *rt);
 // Node n, which has room for it and nothing of the kind, is to do again the batch that worker
 // `whose` had begun when it died.
 void tti_books_take_again(struct tti_runtime *rt, uint32_t n, uint32_t whose);

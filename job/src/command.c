@@ -51,16 +51,17 @@ fair_share(const tti_runtime *rt)
     return left / (2 * TT_MAX(tti_runtime_workers(rt), 1u));
 }
 
-// What one who died had begun goes to the first who wants rows.
+// What one who died had begun goes to the first who wants rows. *whose: such a one, or node_count.
 static void
-grant_again(tti_runtime *rt, uint32_t n)
+grant_again(tti_runtime *rt, uint32_t n, uint32_t *whose)
 {
     const tti_account *account = &rt->books.nodes[n].account;
-    uint32_t whose = tti_left_find_begun(rt);
-    if (whose < rt->node_count && account->again.batch.rows == 0 &&
-        rt->command.nodes[n].wanted > account->granted &&
-        tti_account_room(account) >= rt->books.left[whose].count)
-        tti_books_take_again(rt, n, whose);
+    if (*whose == rt->node_count || account->again.batch.rows > 0 ||
+        rt->command.nodes[n].wanted <= account->granted ||
+        tti_account_room(account) < rt->books.left[*whose].count)
+        return;
+    tti_books_take_again(rt, n, *whose);
+    *whose = tti_left_find_begun(rt);
 }
 
 static void
@@ -69,10 +70,6 @@ grant(tti_runtime *rt, uint32_t n, uint64_t fair)
     tti_reach *reach = &rt->command.nodes[n];
     const tti_account *account = &rt->books.nodes[n].account;
     uint64_t unit = TT_MAX(reach->unit, 1u);
-    // Who has left something comes back when that is settled.
-    if (rt->board.stop || rt->newest->view->is_gone[n])
-        return;
-    grant_again(rt, n);
     uint64_t wanted = TT_MIN(reach->wanted, account->trained + TT_MAX(fair, 2 * unit));
     if (wanted < account->granted + unit)
         return;
@@ -91,16 +88,15 @@ grant(tti_runtime *rt, uint32_t n, uint64_t fair)
 
 // What the dead have left is given out when whoever could still count what they send refuses it.
 static void
-end_quarantine(tti_runtime *rt)
+settle(tti_runtime *rt)
 {
     const tt_ps_view *view = rt->newest->view;
     if (!tti_left_doubts(rt))
         return;
     for (uint32_t n = 0; n < rt->node_count; n++)
-        if (!view->is_gone[n] &&
-            rt->standings[n].adopted_generation < rt->books.quarantine_generation)
+        if (!view->is_gone[n] && rt->standings[n].adopted_generation < rt->books.doubt_generation)
             return;
-    tti_books_end_quarantine(rt);
+    tti_books_settle(rt);
 }
 
 void
@@ -108,11 +104,16 @@ tti_command_grant(tti_runtime *rt)
 {
     if (rt->job->table.consistency == TT_PS_BSP)
         return;
-    end_quarantine(rt);
+    settle(rt);
     uint64_t fair = fair_share(rt);
-    for (uint32_t n = 0; n < rt->node_count; n++)
-        if (is_reached(rt, n))
-            grant(rt, n, fair);
+    uint32_t begun = tti_left_find_begun(rt);
+    for (uint32_t n = 0; !rt->board.stop && n < rt->node_count; n++) {
+        // Who has left something comes back when that is settled.
+        if (!is_reached(rt, n) || rt->newest->view->is_gone[n])
+            continue;
+        grant_again(rt, n, &begun);
+        grant(rt, n, fair);
+    }
 }
 
 static void

@@ -249,7 +249,7 @@ happen(tti_runtime *rt, tt_rng *rng)
         break;
     case 3:
         if (tti_left_doubts(rt) && tt_rng_below(rng, 2))
-            tti_books_end_quarantine(rt);
+            tti_books_settle(rt);
         else if (tti_left_doubts(rt) && !rt->newest->view->is_gone[n])
             tell_last_batch(rt, n, rng);
         break;
