@@ -54,6 +54,7 @@ begin_rounds(tt_ps_server *server, tti_slot *slot)
 void
 tti_backup_stay(tt_ps_server *server, tti_slot *slot)
 {
+    tti_server_end_rows_loan(server, slot);
     tt_mem_free(slot->departure.licensed);
     slot->departure = (tti_departure){0};
     tti_copies_clear(&slot->copies);
@@ -216,7 +217,7 @@ read_copy(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uin
     tti_round round = {0};
     tt_archive in;
     tt_archive_read(&in, payload, frame->payload_bytes);
-    TT_TRY(tti_partition_alloc(server->table, frame->partition, &partition));
+    TT_TRY(tti_partition_alloc(server->table, frame->partition, server->outbox.pool, &partition));
     uint32_t applied = 0;
     tt_status status = tti_partition_read(partition, &in, &applied);
     const uint8_t *records = tt_archive_borrow(&in, tti_server_records_bytes(server));

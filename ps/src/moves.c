@@ -5,7 +5,11 @@
 #include "server_core.h"
 #include <string.h>
 
-enum { RESERVED_BYTES_MAX = 4 << 20, RESTORE_PATIENCE_MAX = 256 }; // ticks
+enum {
+    RESERVED_BYTES_MAX = 4 << 20,
+    RESTORE_PATIENCE_MAX = 256, // ticks
+    SEALS_LENT_MAX = 4          // after that many, its rows are sent
+};
 
 static tt_frame
 move_frame(const tt_ps_server *server, const tti_slot *slot, tt_frame_kind kind)
@@ -81,9 +85,21 @@ tti_server_retry_held(tt_ps_server *server, tti_slot *slot)
 
 // ---- the old owner ----------------------------------------------------------------------------
 
+// Who asks again and again cannot take what it is lent.
 static void
-send_seal(tt_ps_server *server, const tti_slot *slot)
+end_vain_loan(tt_ps_server *server, tti_slot *slot)
 {
+    if (!slot->departure.loan.is_out || ++slot->departure.stated <= SEALS_LENT_MAX)
+        return;
+    tti_server_end_rows_loan(server, slot);
+    slot->departure.drained = 0;
+}
+
+static void
+send_seal(tt_ps_server *server, tti_slot *slot)
+{
+    end_vain_loan(server, slot);
+    const tti_rows_loan *loan = &slot->departure.loan;
     size_t nodes = server->node_count;
     tti_seal seal = {.steps = slot->partition->steps,
                      .iterations = slot->partition->iterations,
@@ -91,14 +107,19 @@ send_seal(tt_ps_server *server, const tti_slot *slot)
                      .round = slot->round,
                      .node_count = server->node_count};
     tt_frame frame = move_frame(server, slot, TT_FRAME_SEAL);
-    tt_span spans[5] = {{&seal, sizeof seal},
+    tt_span spans[6] = {{&seal, sizeof seal},
                         {slot->sequence, nodes * sizeof *slot->sequence},
                         {slot->clock, nodes * sizeof *slot->clock},
                         {server->attempts, nodes * sizeof *server->attempts},
-                        {slot->batches, 0}};
+                        {slot->batches, 0},
+                        {&loan->rows, 0}};
     if (slot->batches != NULL)
         spans[4].size = nodes * sizeof *slot->batches;
-    send_to_peer(server, slot, &frame, spans, 5);
+    if (loan->is_out) {
+        frame.flags = TT_FRAME_LENT;
+        spans[5].size = sizeof loan->rows;
+    }
+    send_to_peer(server, slot, &frame, spans, 6);
 }
 
 // Rules 1 and 2. From here on nothing of this partition changes at this server; everything that
@@ -119,8 +140,11 @@ tti_server_seal(tt_ps_server *server, tti_slot *slot, uint32_t generation, uint1
     tti_round_fini(&slot->collecting, server->table->slice_count);
     uint32_t p = tti_slot_index(server, slot);
     slot->departure.by_copy = tti_ps_view_hands_over(server->view, p);
-    if (!slot->departure.by_copy)
+    if (!slot->departure.by_copy) {
+        tti_server_lend_rows(server, slot);
+        slot->departure.drained = slot->departure.loan.is_out;
         send_seal(server, slot);
+    }
     // Parked pulls: those the seal can answer get it, the others must be judged where clocks
     // advance.
     tti_held *parked = slot->parked;
@@ -199,11 +223,13 @@ tti_server_sealed_pull(tt_ps_server *server,
                        const tt_frame *frame,
                        const uint8_t *payload)
 {
-    int looks_on = (frame->flags & TT_FRAME_READONLY) != 0; // carries nothing
+    // Nobody need carry what the new owner takes where it lies.
+    int carries = (frame->flags & TT_FRAME_READONLY) == 0 && !slot->departure.loan.is_out;
     tt_frame spelt;
-    if (frame->clock > tti_server_clock(server, slot) || (slot->drains && !looks_on))
+    if (frame->clock > tti_server_clock(server, slot) ||
+        (slot->drains && (frame->flags & TT_FRAME_READONLY) == 0))
         tti_server_answer_moved(server, slot, frame);
-    else if (looks_on)
+    else if (!carries)
         tti_server_reply(server, slot, frame, payload);
     else if (tti_server_spell_out(server, slot, frame, &payload, &spelt))
         sealed_reply(server, slot, &spelt, payload);
@@ -463,15 +489,19 @@ tti_server_handle_seal(tt_ps_server *server,
     tti_seal seal;
     size_t records = tti_server_records_bytes(server), without = sizeof seal + records;
     size_t with = without + server->node_count * sizeof(tt_ps_batch);
+    int is_lent = (frame->flags & TT_FRAME_LENT) != 0;
+    size_t bytes = frame->payload_bytes - (is_lent ? sizeof(tti_lent_rows) : 0);
     if (slot->state != TTI_ARRIVING || slot->arrival.header_in || frame->extra != slot->moved_at ||
-        (frame->payload_bytes != without && frame->payload_bytes != with))
+        (bytes != without && bytes != with))
         return;
     memcpy(&seal, payload, sizeof seal);
+    if (is_lent && !tti_server_take_rows(server, slot, payload + bytes, seal.key_count))
+        return; // it will be asked for again
     slot->partition->steps = seal.steps;
     slot->partition->iterations = seal.iterations;
     slot->round = seal.round;
     tti_server_install_records(server, slot, payload + sizeof seal);
-    if (frame->payload_bytes == with)
+    if (bytes == with)
         tti_server_install_batches(server, slot, payload + without);
     slot->arrival.key_count = seal.key_count;
     // Room in advance, but not for whatever a few bytes may claim: more is made when rows come.

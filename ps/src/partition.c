@@ -1,5 +1,6 @@
 // Storage of one partition.
 #include "partition.h"
+#include "lend.h"
 #include <string.h>
 
 enum { FIND_BLOCK = 64 };
@@ -13,26 +14,56 @@ cell_arrays(tti_cells *cells, float **arrays[TTI_CELL_ARRAYS])
     arrays[3] = &cells->average;
 }
 
+// In memory that others see, if there is such and room in it.
+static void *
+take_array(const tti_partition *partition, size_t count, size_t size)
+{
+    void *array = NULL;
+    if (partition->pool != NULL && count * size >= TTI_LEND_MIN_BYTES)
+        array = tt_pool_take(partition->pool, count * size);
+    return array != NULL ? array : tt_mem_zalloc_vector(count, size);
+}
+
+static void
+drop_array(const tti_partition *partition, void *array)
+{
+    uint64_t offset;
+    if (array != NULL && partition->pool != NULL &&
+        tt_pool_find(partition->pool, array, 1, &offset))
+        tt_pool_give_back(partition->pool, array);
+    else
+        tt_mem_free(array);
+}
+
+// NULL: no memory, and it stays as it is.
+static void *
+grow_array(const tti_partition *partition, void *array, uint32_t capacity, size_t row_bytes)
+{
+    void *grown = take_array(partition, capacity, row_bytes);
+    if (grown == NULL)
+        return NULL;
+    if (array != NULL)
+        memcpy(grown, array, partition->rows * row_bytes);
+    drop_array(partition, array);
+    return grown;
+}
+
 static tt_status
 grow_rows(tti_partition *partition, uint32_t capacity)
 {
-    size_t floats = (size_t)capacity * partition->width,
-           used = (size_t)partition->rows * partition->width;
     float **arrays[TTI_CELL_ARRAYS];
     cell_arrays(&partition->cells, arrays);
     for (int i = 0; i < TTI_CELL_ARRAYS; i++) {
         if (!tti_cells_wanted(partition->table, i))
             continue;
-        float *grown = tt_mem_zalloc_vector(floats, sizeof(float));
+        float *grown =
+            grow_array(partition, *arrays[i], capacity, partition->width * sizeof(float));
         if (grown == NULL)
             return TT_NOMEM;
-        if (used > 0)
-            memcpy(grown, *arrays[i], used * sizeof(float));
-        tt_mem_free(*arrays[i]);
         *arrays[i] = grown;
     }
     if (partition->table->kind == TT_PS_SPARSE) {
-        uint64_t *keys = tt_mem_realloc(partition->row_key, capacity * sizeof *keys);
+        uint64_t *keys = grow_array(partition, partition->row_key, capacity, sizeof *keys);
         if (keys == NULL)
             return TT_NOMEM;
         partition->row_key = keys;
@@ -72,14 +103,17 @@ grow_slots(tti_partition *partition, uint32_t slot_count)
 }
 
 tt_status
-tti_partition_alloc(const tt_ps_table *table, uint32_t id, tti_partition **out)
+tti_partition_alloc(const tt_ps_table *table, uint32_t id, tt_pool *pool, tti_partition **out)
 {
     *out = NULL;
     tti_partition *partition = tt_mem_zalloc(1, sizeof *partition);
     if (partition == NULL)
         return TT_NOMEM;
-    *partition = (tti_partition){
-        .table = table, .id = id, .width = table->width, .state_count = tt_ps_state_count(table)};
+    *partition = (tti_partition){.table = table,
+                                 .id = id,
+                                 .pool = pool,
+                                 .width = table->width,
+                                 .state_count = tt_ps_state_count(table)};
     tt_status status;
     if (table->kind == TT_PS_DENSE) {
         partition->first = tt_ps_partition_first(table, id);
@@ -107,9 +141,9 @@ tti_partition_free(tti_partition *partition)
     float **arrays[TTI_CELL_ARRAYS];
     cell_arrays(&partition->cells, arrays);
     for (int i = 0; i < TTI_CELL_ARRAYS; i++)
-        tt_mem_free(*arrays[i]);
+        drop_array(partition, *arrays[i]);
+    drop_array(partition, partition->row_key);
     tt_mem_free(partition->slots);
-    tt_mem_free(partition->row_key);
     tt_mem_free(partition);
 }
 
@@ -247,6 +281,31 @@ tti_partition_reserve(tti_partition *partition, uint64_t rows)
     if (capacity > partition->row_capacity)
         TT_TRY(grow_rows(partition, capacity));
     return slot_count > partition->slot_mask + 1 ? grow_slots(partition, slot_count) : TT_OK;
+}
+
+void *
+tti_partition_array(const tti_partition *partition, int array, size_t *row_bytes)
+{
+    tti_cells cells = partition->cells;
+    float **arrays[TTI_CELL_ARRAYS];
+    *row_bytes = array < TTI_CELL_ARRAYS ? partition->width * sizeof(float) : sizeof(uint64_t);
+    if (array == TTI_CELL_ARRAYS)
+        return partition->row_key;
+    cell_arrays(&cells, arrays);
+    return *arrays[array];
+}
+
+void
+tti_partition_adopt_rows(tti_partition *partition, uint32_t rows)
+{
+    TT_ASSERT(partition->rows == 0 && rows <= partition->row_capacity &&
+              2 * (uint64_t)rows <= partition->slot_mask);
+    for (uint32_t row = 0; row < rows; row++) {
+        uint64_t ahead = partition->row_key[TT_MIN(row + FIND_BLOCK, rows - 1)];
+        __builtin_prefetch(&partition->slots[hash_slot(ahead) & partition->slot_mask], 1);
+        insert_slot(partition, partition->row_key[row], row);
+    }
+    partition->rows = rows;
 }
 
 void

@@ -4,13 +4,17 @@
 #define TTI_PARTITION_H
 
 #include "optimizer.h"
+#include "tt/comm_pool.h"
 #include "tt/ps.h"
 
 enum { TTI_NO_ROW = UINT32_MAX };
+// Arrays in which each row has a place: those of its cell, then sparse tables' keys.
+enum { TTI_ROW_ARRAYS = TTI_CELL_ARRAYS + 1 };
 
 typedef struct tti_partition {
     const tt_ps_table *table;
     uint32_t id;
+    tt_pool *pool;         // where its arrays lie if there is room, or NULL. Borrowed
     uint64_t first;        // dense: key of row 0
     uint32_t rows;         // rows in use
     uint32_t row_capacity; // dense: == rows
@@ -26,6 +30,7 @@ typedef struct tti_partition {
 
 TT_NODISCARD tt_status tti_partition_alloc(const tt_ps_table *table,
                                            uint32_t id,
+                                           tt_pool *pool,
                                            tti_partition **out);
 void tti_partition_free(tti_partition *partition);
 uint64_t tti_partition_bytes(const tti_partition *partition);
@@ -51,6 +56,11 @@ uint32_t tti_partition_find_or_create_all(tti_partition *partition,
 // Sparse: room for so many rows, so that they come in without growing step by step. TT_NOMEM leaves
 // it as it was: rows then grow when they come.
 tt_status tti_partition_reserve(tti_partition *partition, uint64_t rows);
+
+// The i-th of its arrays, or NULL: its rows have none such. *row_bytes: of one row in it.
+void *tti_partition_array(const tti_partition *partition, int array, size_t *row_bytes);
+// Sparse, without rows as yet: what stands in the arrays are `rows` rows. There is room for them.
+void tti_partition_adopt_rows(tti_partition *partition, uint32_t rows);
 
 // out[count][width] = weights of rows[i]; zero where TTI_NO_ROW. rows NULL: all rows in order.
 void tti_partition_gather(const tti_partition *partition,

@@ -171,7 +171,7 @@ tti_slot_open(tt_ps_server *server, tti_slot *slot)
         return TT_NOMEM;
     for (uint32_t n = 0; n < server->node_count; n++)
         slot->sequence[n] = tti_sequence_base(slot->restored_at);
-    TT_TRY(tti_partition_alloc(server->table, p, &slot->partition));
+    TT_TRY(tti_partition_alloc(server->table, p, server->outbox.pool, &slot->partition));
     tti_server_share(server, slot);
     return server->table->consistency == TT_PS_BSP
                ? tti_round_init(&slot->collecting, server->table->slice_count)
@@ -181,6 +181,7 @@ tti_slot_open(tt_ps_server *server, tti_slot *slot)
 void
 tti_server_drop_partition(tt_ps_server *server, tti_slot *slot)
 {
+    tti_server_end_rows_loan(server, slot);
     tti_server_unshare(server, slot);
     tti_lists_free(server->lists[slot - server->slots], server->node_count);
     server->lists[slot - server->slots] = NULL;

@@ -70,12 +70,22 @@ typedef struct tti_arrival {
     int restores;        // it comes from the last checkpoint
 } tti_arrival;
 
+// Rows of a seal that the new owner reads where they lie (server_lend_rows.c).
+typedef struct tti_rows_loan {
+    int is_out;
+    int has_guard; // that is there for this alone
+    tti_lent_rows rows;
+    void *copies[TTI_ROW_ARRAYS]; // of arrays that do not lie in the pool
+} tti_rows_loan;
+
 // What the old owner keeps while it is sealed.
 typedef struct tti_departure {
     uint8_t *licensed; // one byte a row: promised to a worker that will carry it, or drained
     uint32_t cursor;   // next row to drain
     int drained;
-    int by_copy; // the new owner gets everything in one piece (tti_ps_view_hands_over)
+    int by_copy;     // the new owner gets everything in one piece (tti_ps_view_hands_over)
+    uint32_t stated; // times the seal was sent
+    tti_rows_loan loan;
 } tti_departure;
 
 // A node that is to have all that the owner acknowledges.
@@ -161,7 +171,7 @@ struct tt_ps_server {
 };
 
 // The sealed header as it travels; behind it, for each node: u64 sequence, u32 clock, u32 attempt
-// that these are of; then, if there are some, the last batches.
+// that these are of; then, if there are some, the last batches; with TT_FRAME_LENT, tti_lent_rows.
 typedef struct tti_seal {
     uint64_t steps, iterations, key_count;
     uint32_t round, node_count;
@@ -330,7 +340,7 @@ int tti_server_apply_copy(tt_ps_server *server,
                           const uint8_t *payload);
 
 // server_lend.c
-// The slot's parameters go to memory that workers of this host see, if there is some.
+// Workers of this host may read the slot's parameters where they lie, if they lie where they can.
 void tti_server_share(tt_ps_server *server, tti_slot *slot);
 void tti_server_unshare(tt_ps_server *server, tti_slot *slot);
 // Around all that changes the parameters of a partition that serves.
@@ -343,6 +353,15 @@ int tti_server_place(const tt_ps_server *server,
                      tti_place *out);
 // A push whose gradients lie in its sender's memory.
 void tti_server_receive_lent(tt_ps_server *server, const tt_frame *frame, const uint8_t *payload);
+
+// server_lend_rows.c
+// The old owner's: lends all rows of a sealed partition, unless the new owner could not read them.
+void tti_server_lend_rows(tt_ps_server *server, tti_slot *slot);
+void tti_server_end_rows_loan(tt_ps_server *server, tti_slot *slot);
+// The new owner's: takes `rows` rows from where a tti_lent_rows says that they lie, if none came
+// before. False: nothing was taken.
+TT_NODISCARD int
+tti_server_take_rows(tt_ps_server *server, tti_slot *slot, const uint8_t *lent, uint64_t rows);
 
 // server_batches.c
 // Takes the name of its batch off a sound push. False: it makes no sense.

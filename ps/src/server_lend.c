@@ -12,21 +12,17 @@ value_bytes(const tti_partition *partition)
     return (size_t)partition->rows * partition->width * sizeof(float);
 }
 
-// Without room there they stay where they are, and are sent.
+// Values that found no room there are sent.
 void
 tti_server_share(tt_ps_server *server, tti_slot *slot)
 {
     uint32_t index = tti_slot_index(server, slot);
-    tti_partition *partition = slot->partition;
+    const tti_partition *partition = slot->partition;
+    uint64_t offset;
     if (server->outbox.pool == NULL || server->table->kind != TT_PS_DENSE ||
-        index >= TT_POOL_WORDS || value_bytes(partition) < TTI_LEND_MIN_BYTES)
+        index >= TT_POOL_WORDS ||
+        !tt_pool_find(server->outbox.pool, partition->cells.w, value_bytes(partition), &offset))
         return;
-    float *shared = tt_pool_take(server->outbox.pool, value_bytes(partition));
-    if (shared == NULL)
-        return;
-    memcpy(shared, partition->cells.w, value_bytes(partition));
-    tt_mem_free(partition->cells.w);
-    partition->cells.w = shared;
     slot->is_shared = 1;
     tt_pool_guard_begin(server->outbox.pool, index);
 }
@@ -37,8 +33,6 @@ tti_server_unshare(tt_ps_server *server, tti_slot *slot)
     if (!slot->is_shared)
         return;
     tt_pool_guard_end(server->outbox.pool, tti_slot_index(server, slot));
-    tt_pool_give_back(server->outbox.pool, slot->partition->cells.w);
-    slot->partition->cells.w = NULL;
     slot->is_shared = 0;
 }
 

@@ -223,7 +223,7 @@ tt_ps_state_answer(const tt_ps_table *table,
     tti_partition *partition;
     tt_archive bytes = {0};
     if (request->partition >= table->partition_count ||
-        tti_partition_alloc(table, request->partition, &partition) != TT_OK)
+        tti_partition_alloc(table, request->partition, NULL, &partition) != TT_OK)
         return;
     if (state == NULL || tti_partition_load(partition, state) == TT_OK)
         send_partition(outbox, partition, state != NULL ? tt_ps_state_round(state) : 0, request,

@@ -37,7 +37,7 @@ tt_ps_store_open(const tt_ps_table *table, uint32_t node_count, tt_ps_store **ou
                                                                                        : TT_NOMEM;
     for (uint32_t p = 0; status == TT_OK && p < count; p++) {
         (void)pthread_mutex_init(&store->locks[p], NULL);
-        status = tti_partition_alloc(&store->table, p, &store->partitions[p]);
+        status = tti_partition_alloc(&store->table, p, NULL, &store->partitions[p]);
         if (status == TT_OK && table->consistency == TT_PS_BSP)
             status = tti_round_init(&store->collecting[p], table->slice_count);
     }

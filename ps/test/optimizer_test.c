@@ -105,7 +105,7 @@ moved(tti_partition *from)
 {
     tti_partition *to;
     float cell[WIDTH * TTI_CELL_ARRAYS];
-    assert_int_equal(tti_partition_alloc(from->table, 0, &to), TT_OK);
+    assert_int_equal(tti_partition_alloc(from->table, 0, NULL, &to), TT_OK);
     assert_true(tti_partition_cell_floats(from) <= TT_COUNT_OF(cell));
     for (uint32_t row = 0; row < ROWS; row++) {
         tti_partition_export(from, row, cell);
@@ -125,9 +125,9 @@ follow(const tt_ps_table *table, uint64_t seed)
     reference r[FLOATS] = {{0}};
     tt_rng rng;
     tt_rng_init(&rng, seed, TT_RNG_TEST, 0);
-    assert_int_equal(tti_partition_alloc(table, 0, &whole), TT_OK);
-    assert_int_equal(tti_partition_alloc(table, 0, &keyed), TT_OK);
-    assert_int_equal(tti_partition_alloc(table, 0, &racy), TT_OK);
+    assert_int_equal(tti_partition_alloc(table, 0, NULL, &whole), TT_OK);
+    assert_int_equal(tti_partition_alloc(table, 0, NULL, &keyed), TT_OK);
+    assert_int_equal(tti_partition_alloc(table, 0, NULL, &racy), TT_OK);
     for (int t = 1; t <= STEPS; t++) {
         float g[FLOATS];
         for (int i = 0; i < FLOATS; i++) {
@@ -192,7 +192,7 @@ adam_begins_with_the_learning_rate(void **state)
     float g[FLOATS], w[FLOATS];
     for (int i = 0; i < FLOATS; i++)
         g[i] = (float)(pow(10, i % 7 - 3) * (i % 2 ? -1 : 1));
-    assert_int_equal(tti_partition_alloc(&table, 0, &p), TT_OK);
+    assert_int_equal(tti_partition_alloc(&table, 0, NULL, &p), TT_OK);
     tti_partition_step(p, tt_vec_best(), NULL, ROWS, g, 1);
     tti_partition_gather(p, NULL, ROWS, w);
     for (int i = 0; i < FLOATS; i++)
@@ -208,7 +208,7 @@ ftrl_keeps_weak_weights_at_zero(void **state)
     tt_ps_table table = table_of(TT_PS_FTRL, 2);
     tti_partition *p;
     float g[FLOATS], w[FLOATS];
-    assert_int_equal(tti_partition_alloc(&table, 0, &p), TT_OK);
+    assert_int_equal(tti_partition_alloc(&table, 0, NULL, &p), TT_OK);
     for (int t = 0; t < STEPS; t++) {
         for (int i = 0; i < FLOATS; i++)
             g[i] = i % 2 ? (float)(t % 2 ? -0.5 : 0.5) : 0.5F; // alternating, or always one way

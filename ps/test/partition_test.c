@@ -20,7 +20,7 @@ partition_of(tt_ps_table *table, tt_ps_table_kind kind)
                            .partition_count = 1,
                            .consistency = TT_PS_ASP,
                            .optimizer = TT_PS_ADD};
-    assert_int_equal(tti_partition_alloc(table, 0, &partition), TT_OK);
+    assert_int_equal(tti_partition_alloc(table, 0, NULL, &partition), TT_OK);
     return partition;
 }
 

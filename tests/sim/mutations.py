@@ -110,7 +110,7 @@ BUGS = {
         (LEFT, "        if (done < first) // of which a part was heard: all of it is in\n            done = begun;\n", ""),
     ]),
     "batches_stay": ("which batches are in does not travel in the sealed header", [
-        (MOVES, "    if (frame->payload_bytes == with)\n", "    if (frame->payload_bytes > with)\n"),
+        (MOVES, "    if (bytes == with)\n", "    if (bytes > with)\n"),
     ]),
     "batches_uncopied": ("nor with a copy", [
         (BACKUP, "    if (batches != NULL)\n        tti_server_install_batches(server, slot, batches);\n", ""),

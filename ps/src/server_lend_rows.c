@@ -1,0 +1,135 @@
+// A sealed partition that is not sent: where both of its owners see the same memory, the new one
+// takes all rows from where they lie.
+//
+// What is sealed does not change, so a lent seal is a header with every piece, in one message. The
+// old owner keeps it as it is until the new one says that it is complete. Only a death can end it
+// sooner; then the guard says so, and what was read counts as not having come.
+#include "server_core.h"
+#include <string.h>
+
+// ---- the old owner -----------------------------------------------------------------------------
+
+static int
+is_lendable(const tt_ps_server *server, const tti_slot *slot)
+{
+    return tt_outbox_pool(&server->outbox, slot->peer) != NULL && slot->partition->rows > 0 &&
+           tti_slot_index(server, slot) < TT_POOL_WORDS;
+}
+
+// An array that does not lie there is copied to where it can be seen.
+static int
+lend_array(tt_ps_server *server, tti_slot *slot, int array, uint64_t *offset)
+{
+    tt_pool *pool = server->outbox.pool;
+    size_t row_bytes;
+    const void *rows = tti_partition_array(slot->partition, array, &row_bytes);
+    size_t bytes = slot->partition->rows * row_bytes;
+    *offset = 0;
+    if (rows == NULL || tt_pool_find(pool, rows, bytes, offset))
+        return 1;
+    void *copy = tt_pool_take(pool, bytes);
+    slot->departure.loan.copies[array] = copy;
+    if (copy == NULL)
+        return 0;
+    memcpy(copy, rows, bytes);
+    return tt_pool_find(pool, copy, bytes, offset);
+}
+
+void
+tti_server_lend_rows(tt_ps_server *server, tti_slot *slot)
+{
+    tti_rows_loan *loan = &slot->departure.loan;
+    if (!is_lendable(server, slot))
+        return;
+    loan->rows.guard = tti_slot_index(server, slot);
+    for (int i = 0; i < TTI_ROW_ARRAYS; i++)
+        if (!lend_array(server, slot, i, &loan->rows.offset[i])) {
+            tti_server_end_rows_loan(server, slot);
+            return;
+        }
+    if (!slot->is_shared) {
+        tt_pool_guard_begin(server->outbox.pool, loan->rows.guard);
+        loan->has_guard = 1;
+    }
+    loan->rows.mark = tt_pool_guard(server->outbox.pool, loan->rows.guard);
+    loan->is_out = 1;
+}
+
+void
+tti_server_end_rows_loan(tt_ps_server *server, tti_slot *slot)
+{
+    tti_rows_loan *loan = &slot->departure.loan;
+    tt_pool *pool = server->outbox.pool;
+    if (loan->has_guard)
+        tt_pool_guard_end(pool, tti_slot_index(server, slot));
+    for (int i = 0; i < TTI_ROW_ARRAYS; i++)
+        if (loan->copies[i] != NULL)
+            tt_pool_give_back(pool, loan->copies[i]);
+    *loan = (tti_rows_loan){0};
+}
+
+// ---- the new owner -----------------------------------------------------------------------------
+
+static int
+has_room(tt_pool *pool, tti_slot *slot, const tti_lent_rows *lent, uint64_t rows)
+{
+    size_t row_bytes;
+    int is_dense = slot->partition->table->kind == TT_PS_DENSE;
+    if (slot->arrival.installed > 0 ||
+        (is_dense ? slot->partition->rows != rows : slot->partition->rows > 0 || rows == 0))
+        return 0;
+    (void)tti_partition_array(slot->partition, 0, &row_bytes);
+    // Room is not made for what cannot be there.
+    return rows <= TT_POOL_BYTES / row_bytes &&
+           tt_pool_see(pool, slot->peer, lent->offset[0], rows * row_bytes) != NULL &&
+           tti_partition_reserve(slot->partition, rows) == TT_OK;
+}
+
+static int
+copy_arrays(tt_pool *pool, tti_slot *slot, const tti_lent_rows *lent, uint64_t rows)
+{
+    for (int i = 0; i < TTI_ROW_ARRAYS; i++) {
+        size_t row_bytes;
+        void *array = tti_partition_array(slot->partition, i, &row_bytes);
+        if (array != NULL && !tt_pool_copy(pool, slot->peer, lent->guard, lent->mark,
+                                           lent->offset[i], rows * row_bytes, 0, array))
+            return 0;
+    }
+    return 1;
+}
+
+// Rows that are made later begin at zero.
+static void
+clear_arrays(tti_slot *slot, uint64_t rows)
+{
+    for (int i = 0; i < TTI_ROW_ARRAYS; i++) {
+        size_t row_bytes;
+        void *array = tti_partition_array(slot->partition, i, &row_bytes);
+        if (array != NULL)
+            memset(array, 0, rows * row_bytes);
+    }
+}
+
+int
+tti_server_take_rows(tt_ps_server *server, tti_slot *slot, const uint8_t *lent, uint64_t rows)
+{
+    tt_pool *pool = tt_outbox_pool(&server->outbox, slot->peer);
+    tti_lent_rows places;
+    memcpy(&places, lent, sizeof places);
+    if (pool == NULL || !has_room(pool, slot, &places, rows))
+        return 0;
+    tti_server_change(server, slot);
+    int is_taken = copy_arrays(pool, slot, &places, rows);
+    if (!is_taken)
+        clear_arrays(slot, rows);
+    tti_server_changed(server, slot);
+    if (!is_taken)
+        return 0;
+    if (server->table->kind == TT_PS_SPARSE)
+        tti_partition_adopt_rows(slot->partition, (uint32_t)rows);
+    slot->arrival.installed = rows;
+    tti_count(&server->counters.bytes_drained,
+              rows * tti_partition_cell_floats(slot->partition) * sizeof(float));
+    tti_count(&server->counters.rows_installed, rows);
+    return 1;
+}
