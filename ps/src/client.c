@@ -386,7 +386,8 @@ on_moved(tt_ps_client *client, const tt_frame *frame)
     tti_route *route = &client->routes[frame->partition];
     if (frame->extra < route->moved_at)
         return; // older news than ours
-    tti_client_end_loan(client, frame->partition);
+    if (tti_client_loan_refused(client, frame->partition, frame->sender))
+        request->lends = 0; // it can be lent to another
     if (client->operation == TTI_PUSHING && frame->count > route->restored_at) {
         tti_route_count_anew(route, frame->count);
         route->sequence++;

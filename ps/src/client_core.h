@@ -171,6 +171,9 @@ tti_client_name(tt_ps_client *client, const tti_request *request, uint32_t to, t
 int tti_client_lend(tt_ps_client *client, uint32_t partition, uint32_t to, tt_span *gradients);
 // The push was answered.
 void tti_client_end_loan(tt_ps_client *client, uint32_t partition);
+// `by` has answered that the push is for another. True: it was lent to him, and he will not read
+// it.
+int tti_client_loan_refused(tt_ps_client *client, uint32_t partition, uint32_t by);
 // The push will not be answered, or by another. view: of who is gone.
 void tti_client_recall(tt_ps_client *client, const tt_ps_view *view, uint32_t partition);
 // Whether the request may be answered with where its values lie.

@@ -106,6 +106,16 @@ tti_client_end_loan(tt_ps_client *client, uint32_t partition)
         loan->state = TTI_LOAN_NONE;
 }
 
+int
+tti_client_loan_refused(tt_ps_client *client, uint32_t partition, uint32_t by)
+{
+    const tti_loan *loan = &client->loans[partition];
+    if (loan->state != TTI_LOAN_OUT || loan->to != by)
+        return 0;
+    tti_client_end_loan(client, partition);
+    return 1;
+}
+
 void
 tti_client_recall(tt_ps_client *client, const tt_ps_view *view, uint32_t partition)
 {

@@ -335,15 +335,20 @@ send_everything(tt_ps_server *server, tti_slot *slot)
     }
 }
 
-// Rule 5: what the new owner needs at once.
 void
-tti_server_handle_fetch(tt_ps_server *server,
-                        tti_slot *slot,
-                        const tt_frame *frame,
-                        const uint8_t *payload)
+tti_server_send_offer(tt_ps_server *server, const tti_slot *slot)
 {
-    if (slot->state != TTI_SEALED || frame->extra != slot->moved_at)
-        return; // not sealed yet: the seal will be sent; retired: the asker has everything
+    tt_frame frame = move_frame(server, slot, TT_FRAME_PIECE);
+    frame.extra = slot->pending_seal;
+    frame.flags = TT_FRAME_HEADER;
+    frame.detail = slot->partition->rows;
+    uint16_t owner = server->view->owner[tti_slot_index(server, slot)];
+    server->outbox.send(server->outbox.self, owner, &frame, NULL, 0);
+}
+
+static void
+answer_fetch(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uint8_t *payload)
+{
     if ((frame->flags & TT_FRAME_HEADER) != 0)
         send_seal(server, slot);
     if ((frame->flags & TT_FRAME_ALL) != 0)
@@ -356,6 +361,20 @@ tti_server_handle_fetch(tt_ps_server *server,
         piece_add(server, slot, &piece, key, tti_partition_find(slot->partition, key));
     }
     piece_send(server, slot, &piece, TT_FRAME_ALL);
+}
+
+// Rule 5: what the new owner needs at once.
+void
+tti_server_handle_fetch(tt_ps_server *server,
+                        tti_slot *slot,
+                        const tt_frame *frame,
+                        const uint8_t *payload)
+{
+    if (slot->state == TTI_SERVING && slot->pending_seal == frame->extra)
+        tti_server_asked(server, slot, frame);
+    else if (slot->state == TTI_SEALED && frame->extra == slot->moved_at)
+        answer_fetch(server, slot, frame, payload);
+    // not adopted yet: it will be asked again; retired: the asker has everything
 }
 
 // Rule 9: freed when the new owner says so, never because everything was sent.
@@ -523,6 +542,10 @@ tti_server_handle_piece(tt_ps_server *server,
 {
     if (frame->extra != slot->moved_at)
         return;
+    if ((frame->flags & TT_FRAME_HEADER) != 0) {
+        tti_server_handle_offer(server, slot, frame);
+        return;
+    }
     if (slot->state == TTI_SERVING && (frame->flags & TT_FRAME_LAST) != 0 &&
         frame->sender == slot->peer)
         tti_server_say_complete(server, slot); // ours was lost
@@ -600,6 +623,15 @@ fetch(tt_ps_server *server, tti_slot *slot, const uint8_t *keys, uint32_t key_co
     send_to_peer(server, slot, &frame, &span, 1);
 }
 
+void
+tti_server_fetch_seal(tt_ps_server *server, tti_slot *slot, uint32_t room)
+{
+    tt_frame frame = move_frame(server, slot, TT_FRAME_FETCH);
+    frame.flags = TT_FRAME_HEADER;
+    frame.detail = room;
+    send_to_peer(server, slot, &frame, NULL, 0);
+}
+
 // Rows of the whole partition are still to come, and were asked for or are on their way. Requests
 // that wait are looked at whenever a piece comes: not at each of their rows.
 static int
@@ -673,6 +705,9 @@ tti_server_arriving(tt_ps_server *server,
 void
 tti_server_move_tick(tt_ps_server *server, tti_slot *slot)
 {
+    if (slot->state == TTI_SERVING && slot->pending_seal != 0 &&
+        server->table->consistency != TT_PS_BSP && ++slot->ticks % 4 == 0)
+        tti_server_send_offer(server, slot);
     if (slot->state == TTI_SEALED && slot->departure.by_copy) {
         if (slot->departure.drained && ++slot->ticks % 16 == 0)
             tti_copies_hand_over(server, slot);
@@ -696,7 +731,7 @@ tti_server_move_tick(tt_ps_server *server, tti_slot *slot)
         return;
     }
     if (!slot->arrival.header_in) {
-        fetch(server, slot, NULL, 0, TT_FRAME_HEADER);
+        tti_server_fetch_seal(server, slot, slot->partition->row_capacity);
         return;
     }
     // Before its last piece the old owner is still sending and has more to say than we could ask:

@@ -283,6 +283,21 @@ tti_partition_reserve(tti_partition *partition, uint64_t rows)
     return slot_count > partition->slot_mask + 1 ? grow_slots(partition, slot_count) : TT_OK;
 }
 
+void
+tti_partition_touch(tti_partition *partition, uint64_t rows)
+{
+    (void)tti_partition_reserve(partition, rows); // without memory it is seen when they come
+    rows = TT_MIN(rows, partition->row_capacity);
+    for (int i = 0; i < TTI_ROW_ARRAYS; i++) {
+        size_t row_bytes;
+        void *array = tti_partition_array(partition, i, &row_bytes);
+        if (array != NULL)
+            memset(array, 0, rows * row_bytes);
+    }
+    if (partition->slots != NULL)
+        memset(partition->slots, 0, ((size_t)partition->slot_mask + 1) * sizeof *partition->slots);
+}
+
 void *
 tti_partition_array(const tti_partition *partition, int array, size_t *row_bytes)
 {

@@ -57,6 +57,10 @@ uint32_t tti_partition_find_or_create_all(tti_partition *partition,
 // it as it was: rows then grow when they come.
 tt_status tti_partition_reserve(tti_partition *partition, uint64_t rows);
 
+// Takes the memory of so many rows, none of which is in use yet, so that it is there when they
+// come.
+void tti_partition_touch(tti_partition *partition, uint64_t rows);
+
 // The i-th of its arrays, or NULL: its rows have none such. *row_bytes: of one row in it.
 void *tti_partition_array(const tti_partition *partition, int array, size_t *row_bytes);
 // Sparse, without rows as yet: what stands in the arrays are `rows` rows. There is room for them.

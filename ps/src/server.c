@@ -356,7 +356,7 @@ adopt_move(tt_ps_server *server, const tt_ps_view *view, uint32_t p)
         // Under BSP a partition leaves with an empty round buffer, at the round all agree on.
         if (slot->round < view->effective_round || slot->collecting.arrived > 0)
             slot->pending_seal = moved_at;
-        else
+        else if (!tti_server_offer(server, slot, moved_at, view->owner[p]))
             tti_server_seal(server, slot, moved_at, view->owner[p]);
     }
 }
@@ -520,11 +520,15 @@ tt_ps_server_receive(tt_ps_server *server, const tt_frame *frame, const uint8_t 
 int
 tt_ps_server_background(tt_ps_server *server)
 {
-    for (uint32_t p = 0; p < server->table->partition_count; p++)
-        if (server->slots[p].state == TTI_SEALED && !server->slots[p].departure.drained) {
-            tti_server_drain(server, &server->slots[p]);
+    for (uint32_t p = 0; p < server->table->partition_count; p++) {
+        tti_slot *slot = &server->slots[p];
+        if (slot->state == TTI_SEALED && !slot->departure.drained) {
+            tti_server_drain(server, slot);
             return 1;
         }
+        if (slot->state == TTI_ARRIVING && tti_server_make_room(server, slot))
+            return 1;
+    }
     return 0;
 }
 

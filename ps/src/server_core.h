@@ -68,6 +68,8 @@ typedef struct tti_arrival {
     int whole_asked;     // for all rows that were missing, once
     uint32_t asked;      // times, since then, for what is missing; each time with more patience
     int restores;        // it comes from the last checkpoint
+    int is_offered;      // the old owner waits until there is room for so many rows
+    uint32_t offered;
 } tti_arrival;
 
 // Rows of a seal that the new owner reads where they lie (server_lend_rows.c).
@@ -84,6 +86,7 @@ typedef struct tti_departure {
     uint32_t cursor;   // next row to drain
     int drained;
     int by_copy;     // the new owner gets everything in one piece (tti_ps_view_hands_over)
+    uint32_t offers; // times the new owner was told what it is to make room for, before the seal
     uint32_t stated; // times the seal was sent
     tti_rows_loan loan;
 } tti_departure;
@@ -122,13 +125,14 @@ typedef struct tti_slot {
     uint16_t peer;     // the other end of that move
     int drains;        // that move is a drain: nobody carries, nobody fetches ahead
     tti_partition *partition;
-    int is_shared;              // its weights lie where workers of this host see them
-    uint32_t round;             // BSP: rounds applied
-    uint32_t restored_at;       // generation in which it was last taken from a checkpoint, or 0
-    uint64_t *sequence;         // [node_count] last push applied, per worker; as long as it is here
-    uint32_t *clock;            // [node_count] SSP: iterations of each worker applied here
-    tt_ps_batch *batches;       // [node_count] last batch in, per worker; NULL: none
-    uint32_t pending_seal;      // BSP: generation that takes it away at effective_round, or 0
+    int is_shared;        // its weights lie where workers of this host see them
+    uint32_t round;       // BSP: rounds applied
+    uint32_t restored_at; // generation in which it was last taken from a checkpoint, or 0
+    uint64_t *sequence;   // [node_count] last push applied, per worker; as long as it is here
+    uint32_t *clock;      // [node_count] SSP: iterations of each worker applied here
+    tt_ps_batch *batches; // [node_count] last batch in, per worker; NULL: none
+    // Generation that takes it away, under BSP at effective_round, lent when it is asked for; or 0.
+    uint32_t pending_seal;
     tti_held *parked;           // pulls that wait for a clock
     tti_held *held, **held_end; // requests that wait for rows, the header or their round
     uint32_t held_count;
@@ -355,6 +359,16 @@ int tti_server_place(const tt_ps_server *server,
 void tti_server_receive_lent(tt_ps_server *server, const tt_frame *frame, const uint8_t *payload);
 
 // server_lend_rows.c
+// The old owner's: offers a partition to its new owner and goes on serving it until that one has
+// made room for it and asks. False: that will not ask.
+TT_NODISCARD int
+tti_server_offer(tt_ps_server *server, tti_slot *slot, uint32_t generation, uint16_t target);
+// It does.
+void tti_server_asked(tt_ps_server *server, tti_slot *slot, const tt_frame *fetch);
+// The new owner's.
+void tti_server_handle_offer(tt_ps_server *server, tti_slot *slot, const tt_frame *offer);
+// Makes room for what is offered, and asks for it. False: nothing is.
+int tti_server_make_room(tt_ps_server *server, tti_slot *slot);
 // The old owner's: lends all rows of a sealed partition, unless the new owner could not read them.
 void tti_server_lend_rows(tt_ps_server *server, tti_slot *slot);
 void tti_server_end_rows_loan(tt_ps_server *server, tti_slot *slot);
@@ -454,6 +468,10 @@ void tti_server_hold(tt_ps_server *server,
 void tti_server_retry_held(tt_ps_server *server, tti_slot *slot);
 // BSP: seals if the round at which the partition leaves has come. True then.
 int tti_server_seal_if_due(tt_ps_server *server, tti_slot *slot);
+// Asks for the seal, and says that there is room for so many rows.
+void tti_server_fetch_seal(tt_ps_server *server, tti_slot *slot, uint32_t room);
+// Of a partition whose seal is pending: says how many rows there will be.
+void tti_server_send_offer(tt_ps_server *server, const tti_slot *slot);
 void tti_server_handle_fetch(tt_ps_server *server,
                              tti_slot *slot,
                              const tt_frame *frame,

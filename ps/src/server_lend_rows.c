@@ -1,13 +1,46 @@
 // A sealed partition that is not sent: where both of its owners see the same memory, the new one
 // takes all rows from where they lie.
 //
+// Memory that was never used costs ten times what is then copied into it. So the new owner makes
+// room first, and then asks for one partition after the other, which the old one has served until
+// then: as if it had heard later of the generation. By a drain, and under BSP, it is sealed when
+// that says.
+//
 // What is sealed does not change, so a lent seal is a header with every piece, in one message. The
 // old owner keeps it as it is until the new one says that it is complete. Only a death can end it
 // sooner; then the guard says so, and what was read counts as not having come.
 #include "server_core.h"
 #include <string.h>
 
+enum { OFFERS_MAX = 2 };
+
 // ---- the old owner -----------------------------------------------------------------------------
+
+int
+tti_server_offer(tt_ps_server *server, tti_slot *slot, uint32_t generation, uint16_t target)
+{
+    uint32_t p = tti_slot_index(server, slot);
+    if (server->table->consistency == TT_PS_BSP || server->view->replicas > 0 ||
+        server->view->moved_by[p] != TT_PS_MOVE_ON_DEMAND ||
+        tt_outbox_pool(&server->outbox, target) == NULL)
+        return 0;
+    slot->pending_seal = generation;
+    slot->ticks = 0;
+    slot->departure = (tti_departure){0};
+    tti_server_send_offer(server, slot);
+    return 1;
+}
+
+void
+tti_server_asked(tt_ps_server *server, tti_slot *slot, const tt_frame *fetch)
+{
+    if (server->table->consistency == TT_PS_BSP)
+        return; // at its round
+    if (fetch->detail < slot->partition->rows && slot->departure.offers++ < OFFERS_MAX)
+        tti_server_send_offer(server, slot);
+    else
+        tti_server_seal(server, slot, slot->pending_seal, fetch->sender);
+}
 
 static int
 is_lendable(const tt_ps_server *server, const tti_slot *slot)
@@ -69,6 +102,32 @@ tti_server_end_rows_loan(tt_ps_server *server, tti_slot *slot)
 }
 
 // ---- the new owner -----------------------------------------------------------------------------
+
+void
+tti_server_handle_offer(tt_ps_server *server, tti_slot *slot, const tt_frame *offer)
+{
+    // Room is not made for what could not be lent.
+    if (slot->state != TTI_ARRIVING || slot->arrival.header_in || offer->sender != slot->peer ||
+        tt_outbox_pool(&server->outbox, slot->peer) == NULL ||
+        offer->detail > TT_POOL_BYTES / (slot->partition->width * sizeof(float)))
+        return;
+    slot->arrival.is_offered = 1;
+    slot->arrival.offered = offer->detail;
+}
+
+int
+tti_server_make_room(tt_ps_server *server, tti_slot *slot)
+{
+    tti_arrival *arrival = &slot->arrival;
+    if (!arrival->is_offered || arrival->header_in)
+        return 0;
+    arrival->is_offered = 0;
+    uint64_t rows = (uint64_t)arrival->offered + arrival->offered / 8; // more are made meanwhile
+    if (slot->partition->rows == 0 || server->table->kind == TT_PS_DENSE)
+        tti_partition_touch(slot->partition, rows);
+    tti_server_fetch_seal(server, slot, slot->partition->row_capacity);
+    return 1;
+}
 
 static int
 has_room(tt_pool *pool, tti_slot *slot, const tti_lent_rows *lent, uint64_t rows)

@@ -819,10 +819,10 @@ open_process(actor *a, const tt_ps_view *view)
 {
     world *w = a->world;
     tt_error err;
-    tt_outbox outbox = {.self = a, .send = post}, servers = outbox;
+    tt_outbox outbox = {.self = a, .send = post};
     if (w->shares) {
-        servers.pool = open_memory(a);
-        servers.shares = w->sees[a->index];
+        outbox.pool = open_memory(a);
+        outbox.shares = w->sees[a->index];
     }
     tt_ps_hooks hooks = {.self = a,
                          .newest = newest,
@@ -832,7 +832,7 @@ open_process(actor *a, const tt_ps_view *view)
                          .keeper = w->node_count,
                          .attempt = a->attempt};
     assert_int_equal(
-        tt_ps_server_open(&w->table, a->index, w->node_count + 1, servers, hooks, &a->server, &err),
+        tt_ps_server_open(&w->table, a->index, w->node_count + 1, outbox, hooks, &a->server, &err),
         TT_OK);
     assert_int_equal(tt_ps_server_start(a->server, view), TT_OK);
     assert_int_equal(tt_ps_client_open(&w->table, a->index, w->node_count, SPARSE_KEYS, outbox,

@@ -23,7 +23,7 @@ CLIENT, ROUTES = "ps/src/client.c", "ps/src/client_routes.c"
 SERVER, WORKER, NODE = "ps/src/server.c", "job/src/worker.c", "job/src/node.c"
 AGENT, COMMAND, BOOKS, MEMBERSHIP = "job/src/agent.c", "job/src/command.c", "job/src/books.c", "job/src/membership.c"
 RUNTIME, STATE, LEFT = "job/src/runtime_generations.c", "job/src/runtime_state.c", "job/src/left.c"
-BATCHES = "ps/src/server_batches.c"
+BATCHES, LEND_ROWS = "ps/src/server_batches.c", "ps/src/server_lend_rows.c"
 
 # name: what it is, [(file, text, instead)]
 BUGS = {
@@ -111,6 +111,25 @@ BUGS = {
     ]),
     "batches_stay": ("which batches are in does not travel in the sealed header", [
         (MOVES, "    if (bytes == with)\n", "    if (bytes > with)\n"),
+    ]),
+    "serves_what_is_lent": ("what was lent is changed before it is taken", [
+        (LEND_ROWS, "    loan->is_out = 1;\n", "    loan->is_out = 1;\n    slot->partition->cells.w[0] += 1;\n"),
+    ]),
+    "takes_the_dead": ("what could not be read under its guard is taken all the same", [
+        (LEND_ROWS, "    if (!is_taken)\n        clear_arrays(slot, rows);\n", "    is_taken = 1;\n"),
+    ]),
+    "half_taken": ("what could not be read stays where rows are made later", [
+        (LEND_ROWS, "    if (!is_taken)\n        clear_arrays(slot, rows);\n",
+         "    if (!is_taken)\n        memset(slot->partition->cells.w, 1, rows * sizeof(float));\n"),
+    ]),
+    "lent_without_state": ("the optimiser's state is not taken", [
+        (LEND_ROWS, "    for (int i = 0; i < TTI_ROW_ARRAYS; i++) {\n        size_t row_bytes;\n        void *array = tti_partition_array(slot->partition, i, &row_bytes);\n        if (array != NULL && !tt",
+         "    for (int i = 0; i < TTI_ROW_ARRAYS; i += 4) {\n        size_t row_bytes;\n        void *array = tti_partition_array(slot->partition, i, &row_bytes);\n        if (array != NULL && !tt"),
+    ]),
+    "never_offered_again": ("an offer that was lost is not repeated, nor asked for", [
+        (MOVES, "        server->table->consistency != TT_PS_BSP && ++slot->ticks % 4 == 0)\n        tti_server_send_offer(server, slot);\n",
+         "        server->table->consistency != TT_PS_BSP && ++slot->ticks % 4 == 0)\n        slot->news = 0;\n"),
+        (MOVES, "        tti_server_fetch_seal(server, slot, slot->partition->row_capacity);\n        return;\n", "        return;\n"),
     ]),
     "batches_uncopied": ("nor with a copy", [
         (BACKUP, "    if (batches != NULL)\n        tti_server_install_batches(server, slot, batches);\n", ""),

@@ -268,7 +268,8 @@ void tt_ps_server_set_ops(tt_ps_server *server, const tt_vec_ops *ops);
 // A frame for a server (PULL, PUSH, FETCH, PIECE, SEAL, COMPLETE, MOVED of a fetch).
 void tt_ps_server_receive(tt_ps_server *server, const tt_frame *frame, const uint8_t *payload);
 // Work that waits for a free moment: drains sealed partitions, one piece a call, or one partition
-// when that is how it moves. True when there is more.
+// when that is how it moves; makes room for those that are to come, one a call, and asks for them.
+// True when there is more.
 int tt_ps_server_background(tt_ps_server *server);
 // Time passes: asks again for what has not come. The driver calls it every few milliseconds.
 void tt_ps_server_tick(tt_ps_server *server);
