@@ -15,7 +15,8 @@ The figure is the mean training time lost by a reconfiguration: its duration les
 the time per iteration after it (run.db, reconfiguration.lost_s; not floored at zero). N (30; processes 8) of each kind and
 method, PAUSE (0.25) seconds apart: about seven minutes. The bar: on demand at most 1/5 of checkpoint and restart, of
 processes 1/10. Of processes a job that is reconfigured on demand alone tells how long workers waited for answers on moving
-partitions: the 99th percentile at most two iterations of an undisturbed run. Exit code 1 when a bar is missed.
+partitions: the 99th percentile at most two iterations of a worker, in an undisturbed run. Six workers have one under way each, so that is
+six times the job's time per iteration, of which the figure is printed besides. Exit code 1 when a bar is missed.
 """
 import argparse
 import os
@@ -32,14 +33,15 @@ METHODS = ("on_demand", "drain", "checkpoint")
 KINDS = ("setting", "data", "model", "mixture")
 BAR = {"threads": 1 / 5, "local": 1 / 10}
 REPEATS = {"threads": 30, "local": 8}
-WAIT_BAR = 2  # iterations of an undisturbed run
+NODES, SERVERS = 8, 2  # at first
+WAIT_BAR = 2  # iterations of a worker, undisturbed
 COMMON = """job: reconfigure
 seed: 1
 data: {format: clicklog, rows: %(rows)d, columns: %(columns)d, fields: 37}
 model: {kind: logistic_regression, table: %(table)s, pull: %(pull)s}
 optimizer: {kind: %(optimizer)s, learning_rate: 0.05, batch_size: %(batch)d}
 stop: {max_epochs: %(epochs).6f}
-cluster: {engine: %(engine)s, driver: messages, nodes: 8}
+cluster: {engine: %(engine)s, driver: messages, nodes: %(nodes)d}
 checkpoint: {keep: 0}
 """
 TABLES = {
@@ -57,7 +59,7 @@ def shape_of(table, engine):
 
 def write_job(path, shape, epochs, script):
     with open(path, "w", encoding="utf-8") as job:
-        job.write(COMMON % {**shape, "epochs": epochs})
+        job.write(COMMON % {**shape, "epochs": epochs, "nodes": NODES})
         job.write(f"tuner: {{script: [{', '.join(script)}]}}\n" if script else "tuner: {enabled: off}\n")
 
 
@@ -135,19 +137,19 @@ def measure_waits(table, options, scratch):
     """How long answers on moving partitions took; whether the bar is held."""
     result, _, _, calm = reconfigured(table, options, scratch, METHODS[:1])
     counters = result["counters"]
-    waits = counters["moving_wait_p99_s"]
-    ratio = waits / calm
-    runs.print_line("reconfigure", f"{table}/waits", {**shape_of(table, options.engine), "nodes": 8}, 1, [waits], "s",
-                    mean=waits, baseline=calm, ratio=ratio)
-    say(f"  waits on moving partitions: {counters['moving_waits']}, 99th percentile {1e3 * waits:.1f} ms, {ratio:.2f} iterations, "
-        f"at most {WAIT_BAR}  {'PASS' if ratio <= WAIT_BAR else 'MISSED'}")
+    waits, iteration = counters["moving_wait_p99_s"], calm * (NODES - SERVERS)
+    ratio = waits / iteration
+    runs.print_line("reconfigure", f"{table}/waits", {**shape_of(table, options.engine), "nodes": NODES}, 1, [waits], "s",
+                    mean=waits, baseline=iteration, ratio=ratio)
+    say(f"  waits on moving partitions: {counters['moving_waits']}, 99th percentile {1e3 * waits:.1f} ms, {ratio:.2f} iterations of a "
+        f"worker, at most {WAIT_BAR} ({waits / calm:.1f} of the job)  {'PASS' if ratio <= WAIT_BAR else 'MISSED'}")
     return ratio <= WAIT_BAR
 
 
 def show(table, options, lost, parts):
     """Prints the lines; returns whether the bar is held everywhere."""
     held, bar = True, BAR[options.engine]
-    params = {**shape_of(table, options.engine), "nodes": 8}
+    params = {**shape_of(table, options.engine), "nodes": NODES}
     for name, values in parts.items():
         if values:
             runs.print_line("reconfigure", f"{table}/restart/{name}", params, 1, values, "s", mean=statistics.fmean(values))
