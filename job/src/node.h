@@ -111,13 +111,16 @@ const void *tti_node_extension(const tt_knob_host *host, const char *name);
 // What it has counted. thread [any]
 void tti_node_count(const tti_node *node, tti_counts *out);
 
-// worker.c
+// worker_batches.c
 // Rows of the largest batch.
 uint32_t tti_worker_rows_max(const tt_job *job);
-TT_NODISCARD tt_status tti_worker_open(tti_node *node, tt_error *err);
-void tti_worker_close(tti_node *node);
 // The rows of the batch prepared in `slot`.
 uint32_t *tti_worker_rows(const tti_node *node, uint32_t slot);
+// Prepares one more batch behind those that are ready. False when there is nothing more to train
+// on. [node]
+int tti_worker_prepare(tti_node *node);
+// BSP: the first of this worker's slices from `from` on, or -1. [node]
+int tti_worker_next_slice(const tti_node *node, uint32_t from);
 // The number of iterations merged into a push has changed: what is prepared will be prepared anew.
 // ASP, SSP. [node]
 void tti_worker_regroup(tti_node *node);
@@ -125,6 +128,10 @@ void tti_worker_regroup(tti_node *node);
 uint32_t tti_worker_kept(const tti_node *node, uint32_t **rows);
 // Rows of all prepared batches, and those.
 uint64_t tti_worker_untrained(const tti_node *node);
+
+// worker.c
+TT_NODISCARD tt_status tti_worker_open(tti_node *node, tt_error *err);
+void tti_worker_close(tti_node *node);
 // One iteration (or one merged push). 0: nothing to do any more. [node]
 int tti_worker_iterate(tti_node *node);
 // Gives away what was prepared: the node becomes a server.

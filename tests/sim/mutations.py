@@ -21,6 +21,7 @@ MOVES, REQUESTS, ROUNDS = "ps/src/moves.c", "ps/src/requests.c", "ps/src/rounds.
 COPIES, BACKUP, PLACEMENT = "ps/src/copies.c", "ps/src/backup.c", "ps/src/placement.c"
 CLIENT, ROUTES = "ps/src/client.c", "ps/src/client_routes.c"
 SERVER, WORKER, NODE = "ps/src/server.c", "job/src/worker.c", "job/src/node.c"
+WORKER_BATCHES = "job/src/worker_batches.c"
 AGENT, COMMAND, BOOKS, MEMBERSHIP = "job/src/agent.c", "job/src/command.c", "job/src/books.c", "job/src/membership.c"
 RUNTIME, STATE, LEFT = "job/src/runtime_generations.c", "job/src/runtime_state.c", "job/src/left.c"
 BATCHES, LEND_ROWS = "ps/src/server_batches.c", "ps/src/server_lend_rows.c"
@@ -28,7 +29,7 @@ BATCHES, LEND_ROWS = "ps/src/server_batches.c", "ps/src/server_lend_rows.c"
 # name: what it is, [(file, text, instead)]
 BUGS = {
     "kept_forgotten": ("rows of batches prepared for another push_aggregation are not trained", [
-        (WORKER, "    node->kept_count += count;\n    count = 0;\n", "    node->kept_count = 0;\n    count = 0;\n"),
+        (WORKER_BATCHES, "    node->kept_count += count;\n    count = 0;\n", "    node->kept_count = 0;\n    count = 0;\n"),
     ]),
     "push_after_seal": ("a sealed partition goes on applying pushes", [
         (REQUESTS, "            answer_sealed(server, slot, frame);\n        else\n            tti_server_answer_moved(server, slot, frame);\n",
