@@ -349,6 +349,8 @@ tti_server_send_offer(tt_ps_server *server, const tti_slot *slot)
 static void
 answer_fetch(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const uint8_t *payload)
 {
+    if (slot->departure.by_copy)
+        return; // it is on its way
     if ((frame->flags & TT_FRAME_HEADER) != 0)
         send_seal(server, slot);
     if ((frame->flags & TT_FRAME_ALL) != 0)
@@ -708,6 +710,9 @@ tti_server_move_tick(tt_ps_server *server, tti_slot *slot)
     if (slot->state == TTI_SERVING && slot->pending_seal != 0 &&
         server->table->consistency != TT_PS_BSP && ++slot->ticks % 4 == 0)
         tti_server_send_offer(server, slot);
+    // The old owner may not have heard of the move, and be waiting for this one as a worker.
+    if (slot->state == TTI_BACKUP && slot->copies.takes_over && ++slot->ticks % 16 == 0)
+        tti_server_fetch_seal(server, slot, 0);
     if (slot->state == TTI_SEALED && slot->departure.by_copy) {
         if (slot->departure.drained && ++slot->ticks % 16 == 0)
             tti_copies_hand_over(server, slot);

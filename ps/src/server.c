@@ -234,6 +234,27 @@ tt_ps_server_start(tt_ps_server *server, const tt_ps_view *view)
     return TT_OK;
 }
 
+static void
+end_of_list(tti_slot *slot)
+{
+    slot->held_end = &slot->held;
+    while (*slot->held_end != NULL)
+        slot->held_end = &(*slot->held_end)->next;
+}
+
+// Its copy is of no use any more; requests that wait here are for this node still.
+static void
+clear_copy(tt_ps_server *server, tti_slot *slot)
+{
+    tti_held *held = slot->held;
+    uint32_t count = slot->held_count;
+    slot->held = NULL;
+    tti_slot_clear(server, slot);
+    slot->held = held;
+    slot->held_count = count;
+    end_of_list(slot);
+}
+
 // Partition p is coming here, in the way that its old owner will read from the view, too. A copy
 // that is here is of no use to who sends rows: it may be one from before a generation that this
 // server has not heard of.
@@ -246,7 +267,7 @@ await_move(tt_ps_server *server, tti_slot *slot, uint32_t p)
         return;
     }
     if (slot->state == TTI_BACKUP)
-        tti_slot_clear(server, slot);
+        clear_copy(server, slot);
     tti_server_expect(server, slot, view->moved_at[p], view->previous[p]);
 }
 
@@ -305,14 +326,6 @@ forget_sender(tti_held **list, uint32_t sender, uint32_t *count)
         *count -= 1;
         tt_mem_free(held);
     }
-}
-
-static void
-end_of_list(tti_slot *slot)
-{
-    slot->held_end = &slot->held;
-    while (*slot->held_end != NULL)
-        slot->held_end = &(*slot->held_end)->next;
 }
 
 // Rule 8: whoever knows of a death refuses that attempt, and counts the next one's pushes anew.
