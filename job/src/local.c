@@ -2,8 +2,6 @@
 // opened before it began: data, model, search space.
 #include "node_task.h"
 #include "runtime.h"
-#include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 // The starter's own.
@@ -128,18 +126,6 @@ close_starter(tti_starter *starter)
 
 // ---- successors --------------------------------------------------------------------------------
 
-// The same for all names of a directory, and another one for every directory.
-static tt_status
-name_estate(const char *run_dir, char *name, size_t size, tt_error *err)
-{
-    struct stat directory;
-    if (stat(run_dir, &directory) != 0)
-        return tt_error_set(err, TT_NOTFOUND, run_dir, NULL, "there is no such run");
-    (void)snprintf(name, size, "trimtab/%llx/%llx", (unsigned long long)directory.st_dev,
-                   (unsigned long long)directory.st_ino);
-    return TT_OK;
-}
-
 static tt_status
 bequeath(
     tti_starter *starter, const char *run_dir, int journal, uint64_t patience_ns, tt_error *err)
@@ -147,7 +133,7 @@ bequeath(
     char name[80];
     const local *here = starter->self;
     const int descriptors[ESTATE_COUNT] = {here->mesh, here->control, journal};
-    TT_TRY(name_estate(run_dir, name, sizeof name, err));
+    TT_TRY(tti_processes_name(run_dir, name, sizeof name, err));
     return tt_host_bequeath(here->host, name, patience_ns, descriptors, ESTATE_COUNT, err);
 }
 
@@ -172,7 +158,7 @@ inherit(tt_job *job, const char *run_dir, tti_starter *starter, tt_error *err)
     char name[80];
     local *here = starter->self;
     tt_host_estate estate = {.pid = starter->pid};
-    TT_TRY(name_estate(run_dir, name, sizeof name, err));
+    TT_TRY(tti_processes_name(run_dir, name, sizeof name, err));
     TT_TRY(tt_host_inherit(name, job->node_count, &estate, &here->host, err));
     if (estate.count == ESTATE_COUNT && estate.task_count == job->node_count) {
         here->mesh = estate.descriptors[ESTATE_MESH];

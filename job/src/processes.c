@@ -5,6 +5,7 @@
 #include "runtime.h"
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 enum { STOP_MS = 5000 };
@@ -41,7 +42,7 @@ tti_processes_open(tt_job *job, const char *run_dir, tt_error *err)
     else if (engine == TTI_ENGINE_LOCAL)
         status = tti_local_open(job, run_dir, starter, err);
     else
-        status = tti_remote_open(job, starter, err);
+        status = tti_remote_open(job, run_dir, starter, err);
     if (status != TT_OK)
         tti_processes_close(job);
     return status;
@@ -68,6 +69,17 @@ tti_processes_release(tt_job *job)
     if (job->starter != NULL && job->starter->inherits)
         job->starter->verbs->release(job->starter);
     tti_processes_close(job);
+}
+
+tt_status
+tti_processes_name(const char *run_dir, char *name, size_t size, tt_error *err)
+{
+    struct stat directory;
+    if (stat(run_dir, &directory) != 0)
+        return tt_error_set(err, TT_NOTFOUND, run_dir, NULL, "there is no such run");
+    (void)snprintf(name, size, "trimtab/%llx/%llx", (unsigned long long)directory.st_dev,
+                   (unsigned long long)directory.st_ino);
+    return TT_OK;
 }
 
 int

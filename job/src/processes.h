@@ -81,6 +81,13 @@ void tti_processes_close(struct tt_job *job);
 // The same, but nodes that were inherited are left alone.
 void tti_processes_release(struct tt_job *job);
 
+// Under which name what a master leaves is kept: the same for all names of a run's directory, and
+// another for every directory. errors TT_NOTFOUND
+TT_NODISCARD tt_status tti_processes_name(const char *run_dir,
+                                          char *name,
+                                          size_t size,
+                                          tt_error *err);
+
 // Where node n's process is, and its number there (0: it is not). False: nodes are no processes.
 int
 tti_processes_where(const struct tti_runtime *rt, uint32_t n, int *pid, char *host, size_t size);
@@ -97,6 +104,9 @@ TT_NODISCARD tt_status tti_local_open(struct tt_job *job,
                                       tti_starter *out,
                                       tt_error *err);
 // remote.c
-TT_NODISCARD tt_status tti_remote_open(struct tt_job *job, tti_starter *out, tt_error *err);
+TT_NODISCARD tt_status tti_remote_open(struct tt_job *job,
+                                       const char *run_dir,
+                                       tti_starter *out,
+                                       tt_error *err);
 
 #endif

@@ -32,6 +32,12 @@ hear_node(tti_remote *remote, const tti_host_node *said)
     remote->address[said->node] = remote->control[said->node] = host->address;
     remote->address[said->node].port = said->port;
     remote->control[said->node].port = said->control_port;
+    if (remote->takes_over) {
+        node->asked = said->start;
+        node->pid = said->pid;
+        node->is_asked = said->pid != 0;
+        return;
+    }
     if (!node->is_asked)
         return;
     int is_lost =
@@ -66,12 +72,15 @@ hear_host(tti_remote *remote, uint32_t h, const uint8_t *payload, size_t size)
     remote->host[h].said = status;
     // Of whatever clock, which may be any number.
     remote->host[h].ahead_ns = (int64_t)((uint64_t)status.wall_ns - (uint64_t)tt_clock_wall_ns());
+    int is_new = remote->host[h].presence == TTI_AWAY;
     remote->host[h].presence = status.data == remote->data ? TTI_HERE : TTI_OF_OTHER_DATA;
     for (uint64_t i = 0; i < status.node_count; i++) {
         memcpy(&node, payload + sizeof status + i * sizeof node, sizeof node);
         if (node.node < remote->node_count && remote->host_of[node.node] == h)
             hear_node(remote, &node);
     }
+    if (is_new)
+        tti_remote_keep(remote);
     send_to(remote, h, TT_FRAME_HOST_HEARD, NULL, 0);
 }
 
@@ -108,8 +117,10 @@ launch_anew(tti_remote *remote, uint32_t h)
 {
     tti_remote_host *host = &remote->host[h];
     tt_error err = {0};
-    if (tti_remote_launch(remote, h, &err) == TT_OK)
+    if (tti_remote_launch(remote, h, &err) == TT_OK) {
+        tti_remote_renew_legacy(remote);
         return;
+    }
     tt_log(TT_LOG_WARN, "host %s is not launched anew: %s", host->name, err.what);
     tti_remote_abandon(host);
     host->next_ns = tt_clock_monotonic_ns() + UINT64_C(1000000000);
@@ -247,6 +258,7 @@ start(tti_runtime *rt, uint32_t n, const uint8_t *begin, size_t size, tt_error *
         return tt_error_set(err, TT_PEER, NULL, NULL, "host %s is not there", remote->host[h].name);
     *node = (tti_remote_node){
         .asked = ++remote->starts, .asked_ns = tt_clock_monotonic_ns(), .is_asked = 1};
+    tti_remote_keep(remote);
     const tti_start_call call = {.number = node->asked,
                                  .node = n,
                                  .epoch = remote->epoch,
@@ -315,7 +327,8 @@ static tt_status
 open_meshes(tti_runtime *rt, tt_error *err)
 {
     tti_remote *remote = rt->job->starter->self;
-    remote->epoch++;
+    remote->epoch += !rt->inherits;
+    tti_remote_keep(remote);
     TT_TRY(open_mesh(remote, tti_mesh_of_parameters(remote->epoch), remote->address,
                      remote->listener, &rt->mesh, err));
     return open_mesh(remote, tti_mesh_of_control(remote->epoch), remote->control,
@@ -344,20 +357,22 @@ say_farewell(tti_remote *remote)
     }
 }
 
-void
-tti_remote_close(tti_remote *remote)
+static void
+close_listener(int listener)
 {
-    if (remote == NULL)
-        return;
-    if (remote->hosts != NULL)
-        say_farewell(remote);
-    for (uint32_t h = 0; remote->host != NULL && h < remote->host_count; h++)
-        tti_remote_abandon(&remote->host[h]);
+    if (listener >= 0)
+        (void)close(listener);
+}
+
+static void
+free_remote(tti_remote *remote)
+{
     tt_mesh_close(remote->hosts);
-    if (remote->listener >= 0)
-        (void)close(remote->listener);
-    if (remote->control_listener >= 0)
-        (void)close(remote->control_listener);
+    close_listener(remote->hosts_listener);
+    close_listener(remote->listener);
+    close_listener(remote->control_listener);
+    tti_remote_close_estate(remote);
+    tt_host_close(remote->caretaker);
     tt_mem_free(remote->host);
     tt_mem_free(remote->node);
     tt_mem_free(remote->host_of);
@@ -367,10 +382,54 @@ tti_remote_close(tti_remote *remote)
     tt_mem_free(remote);
 }
 
+void
+tti_remote_close(tti_remote *remote)
+{
+    if (remote == NULL)
+        return;
+    if (remote->hosts != NULL)
+        say_farewell(remote);
+    for (uint32_t h = 0; remote->host != NULL && h < remote->host_count; h++)
+        tti_remote_abandon(&remote->host[h]);
+    free_remote(remote);
+}
+
 static void
 close_remote(tti_starter *starter)
 {
     tti_remote_close(starter->self);
+    starter->self = NULL;
+}
+
+// ---- successors --------------------------------------------------------------------------------
+
+static tt_status
+bequeath(
+    tti_starter *starter, const char *run_dir, int journal, uint64_t patience_ns, tt_error *err)
+{
+    char name[80];
+    TT_TRY(tti_processes_name(run_dir, name, sizeof name, err));
+    return tti_remote_bequeath(starter->self, name, journal, patience_ns, err);
+}
+
+static void
+forget(tti_starter *starter)
+{
+    tti_remote *remote = starter->self;
+    remote->legacy.is_promised = 0;
+    tt_host_forget(remote->caretaker);
+}
+
+// Hosts find their lines open: the caretaker has them, too.
+static void
+release(tti_starter *starter)
+{
+    tti_remote *remote = starter->self;
+    tt_host_release(remote->caretaker);
+    remote->caretaker = NULL;
+    for (uint32_t h = 0; h < remote->host_count; h++)
+        tti_remote_let_go(&remote->host[h]);
+    free_remote(remote);
     starter->self = NULL;
 }
 
@@ -421,21 +480,22 @@ own_address(const tti_remote *remote, tt_net_address *out, tt_error *err)
 }
 
 static tt_status
-listen_here(tti_remote *remote, int *hosts_listener, tt_error *err)
+listen_here(tti_remote *remote, tt_error *err)
 {
     tt_net_address address;
     uint32_t master = remote->node_count;
     TT_TRY(own_address(remote, &address, err));
     remote->address[master] = remote->control[master] = remote->hosts_address = address;
-    TT_TRY(tt_net_listen(&remote->hosts_address, hosts_listener, err));
+    TT_TRY(tt_net_listen(&remote->hosts_address, &remote->hosts_listener, err));
     TT_TRY(tt_net_listen(&remote->address[master], &remote->listener, err));
     return tt_net_listen(&remote->control[master], &remote->control_listener, err);
 }
 
 static tt_status
-open_hosts_mesh(tti_remote *remote, int listener, tt_error *err)
+open_hosts_mesh(tti_remote *remote, tt_error *err)
 {
     uint32_t ends = remote->host_count + 1;
+    int listener = dup(remote->hosts_listener);
     uint8_t is_here[TT_PS_NODES_MAX + 1] = {0};
     tt_net_address *unknown = tt_mem_zalloc(ends, sizeof *unknown);
     is_here[remote->host_count] = 1;
@@ -503,34 +563,42 @@ await_hosts(tti_remote *remote, tt_error *err)
 }
 
 static tt_status
-prepare(tti_remote *remote, tt_error *err)
+draw_keys(tti_remote *remote, tt_error *err)
 {
-    int hosts_listener = -1;
     tt_net_key id;
-    TT_TRY(open_tables(remote, err));
     tt_net_key_draw(&remote->key);
     tt_net_key_draw(&id);
     memcpy(&remote->job_id, id.bytes, sizeof remote->job_id);
-    remote->data = tti_job_data_digest(remote->job);
-    TT_TRY(listen_here(remote, &hosts_listener, err));
-    return open_hosts_mesh(remote, hosts_listener, err);
+    return listen_here(remote, err);
 }
 
-tt_status
-tti_remote_prepare(const tt_job *job, tti_remote **out, tt_error *err)
+// left: what another master has left, or NULL.
+static tt_status
+prepare(const tt_job *job, tt_host_estate *left, tti_remote **out, tt_error *err)
 {
     tti_remote *remote = tt_mem_zalloc(1, sizeof *remote);
     *out = NULL;
     if (remote == NULL)
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the hosts");
     remote->job = job;
-    remote->listener = remote->control_listener = -1;
-    tt_status status = prepare(remote, err);
+    remote->hosts_listener = remote->listener = remote->control_listener = -1;
+    tt_status status = open_tables(remote, err);
+    if (status == TT_OK)
+        status = left != NULL ? tti_remote_take_legacy(remote, left, err) : draw_keys(remote, err);
+    remote->data = tti_job_data_digest(job);
+    if (status == TT_OK)
+        status = open_hosts_mesh(remote, err);
     if (status != TT_OK)
         tti_remote_close(remote);
     else
         *out = remote;
     return status;
+}
+
+tt_status
+tti_remote_prepare(const tt_job *job, tti_remote **out, tt_error *err)
+{
+    return prepare(job, NULL, out, err);
 }
 
 void
@@ -540,8 +608,89 @@ tti_remote_listen(tti_remote *remote)
     tt_mesh_wait(remote->hosts, remote->host_count, 20000000);
 }
 
+// Those that can still be reached say how their nodes are.
+static uint32_t
+hear_hosts(tti_remote *remote)
+{
+    uint64_t begin = tt_clock_monotonic_ns();
+    double patience_s = 2 * remote->job->spec.failure_timeout, waited_s = 0;
+    uint32_t here = 0, silent = 1;
+    char how[120];
+    remote->takes_over = 1;
+    while (silent > 0 && waited_s < patience_s && !tti_interrupted) {
+        here = silent = 0;
+        tti_remote_listen(remote);
+        for (uint32_t h = 0; h < remote->host_count; h++) {
+            tti_remote_host *host = &remote->host[h];
+            if (tti_remote_has_ended(host, how, sizeof how))
+                lose_host(remote, h, how);
+            here += host->presence == TTI_HERE;
+            silent += host->presence == TTI_AWAY && host->shell != 0;
+        }
+        waited_s = 1e-9 * (double)(tt_clock_monotonic_ns() - begin);
+    }
+    remote->takes_over = 0;
+    return here;
+}
+
+static tt_status
+inherit(tt_job *job, const char *run_dir, tti_starter *out, tt_error *err)
+{
+    char name[80];
+    tti_remote *remote = NULL;
+    tt_host *caretaker = NULL;
+    tt_host_estate left = {.pid = out->pid};
+    TT_TRY(tti_processes_name(run_dir, name, sizeof name, err));
+    TT_TRY(tt_host_inherit(name, 0, &left, &caretaker, err));
+    tt_status status = prepare(job, &left, &remote, err);
+    if (status == TT_OK)
+        remote->caretaker = caretaker;
+    else
+        tt_host_close(caretaker);
+    if (status == TT_OK && hear_hosts(remote) == 0)
+        status = tt_error_set(err, TT_NOTFOUND, NULL, NULL, "no host of this run answers");
+    if (status == TT_OK)
+        status = tti_journal_map(left.descriptors[0], &out->journal, err);
+    else if (left.count > 0)
+        (void)close(left.descriptors[0]);
+    if (status == TT_OK) {
+        remote->legacy =
+            (tti_remote_legacy){.is_promised = 1,
+                                .journal = out->journal.descriptor,
+                                .patience_ns = (uint64_t)(1e9 * job->spec.master_timeout)};
+        memcpy(remote->legacy.name, name, sizeof name);
+    }
+    for (uint32_t n = 0; status == TT_OK && n < job->node_count; n++)
+        out->pid[n] = remote->node[n].pid;
+    out->inherits = status == TT_OK;
+    if (status == TT_OK)
+        out->self = remote;
+    else
+        tti_remote_close(remote);
+    return status;
+}
+
+static tt_status
+launch_all(tt_job *job, tti_starter *out, tt_error *err)
+{
+    tt_host *caretaker = NULL;
+    tti_remote *remote = NULL;
+    // While this process has one thread. It has nothing to do before a master dies.
+    TT_TRY(tt_host_open(0, NULL, NULL, &caretaker, err));
+    tt_status status = tti_remote_prepare(job, &remote, err);
+    if (status != TT_OK) {
+        tt_host_close(caretaker);
+        return status;
+    }
+    remote->caretaker = caretaker;
+    out->self = remote;
+    for (uint32_t h = 0; status == TT_OK && h < remote->host_count; h++)
+        status = tti_remote_launch(remote, h, err);
+    return status == TT_OK ? await_hosts(remote, err) : status;
+}
+
 tt_status
-tti_remote_open(tt_job *job, tti_starter *out, tt_error *err)
+tti_remote_open(tt_job *job, const char *run_dir, tti_starter *out, tt_error *err)
 {
     static const tti_starter_verbs verbs = {.open_meshes = open_meshes,
                                             .refused = refused,
@@ -551,12 +700,13 @@ tti_remote_open(tt_job *job, tti_starter *out, tt_error *err)
                                             .kill = kill_node,
                                             .host_of = host_of,
                                             .next = next,
+                                            .bequeath = bequeath,
+                                            .forget = forget,
+                                            .release = release,
                                             .close = close_remote};
-    tti_remote *remote = NULL;
-    tt_status status = tti_remote_prepare(job, &remote, err);
+    tt_error none = {0};
     out->verbs = &verbs;
-    out->self = remote;
-    for (uint32_t h = 0; status == TT_OK && h < remote->host_count; h++)
-        status = tti_remote_launch(remote, h, err);
-    return status == TT_OK ? await_hosts(remote, err) : status;
+    if (run_dir != NULL && inherit(job, run_dir, out, &none) == TT_OK)
+        return TT_OK;
+    return launch_all(job, out, err);
 }

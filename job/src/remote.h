@@ -66,6 +66,7 @@ typedef struct tti_remote_host {
     tt_net_address address; // family 0: not known before it calls
     int shell;              // process of the remote shell; 0: not there
     int input;              // its standard input: the host ends when that is closed. -1: none
+    int is_foreign;         // the shell is no child of this process: a master before started it
     tti_presence presence;
     uint32_t losses; // in a row
     uint64_t next_ns, launched_ns, heard_ns;
@@ -83,6 +84,14 @@ typedef struct tti_remote_node {
     uint64_t killed_ns;
 } tti_remote_node;
 
+// What is shared with who keeps it for a successor (remote_estate.c).
+typedef struct tti_remote_estate tti_remote_estate;
+typedef struct tti_remote_legacy {
+    int is_promised, journal; // the latter borrowed
+    uint64_t patience_ns;
+    char name[80];
+} tti_remote_legacy;
+
 typedef struct tti_remote {
     const struct tt_job *job;
     tt_net_key key;
@@ -94,10 +103,15 @@ typedef struct tti_remote {
     // [node_count + 1] where ends of the meshes of parameters and of control listen
     tt_net_address *address, *control;
     tt_net_address hosts_address;
-    int listener, control_listener; // of the meshes of parameters and of control
+    int hosts_listener, listener, control_listener; // of the meshes, in this order
     int is_open;
     tt_mesh *hosts;
     uint64_t starts;
+    int takes_over;            // nodes that hosts speak of are this master's
+    tt_host *caretaker;        // keeps for a successor what is bequeathed, or NULL
+    tti_remote_estate *estate; // NULL: nothing is
+    int estate_file;
+    tti_remote_legacy legacy;
 } tti_remote;
 
 // A key, places to listen, and the mesh of hosts; nobody is launched. Closed by tti_remote_close.
@@ -113,7 +127,24 @@ void tti_remote_close(tti_remote *remote);
 TT_NODISCARD tt_status tti_remote_launch(tti_remote *remote, uint32_t host, tt_error *err);
 // Whether its shell has ended; says how.
 int tti_remote_has_ended(tti_remote_host *host, char *how, size_t size);
+// Forgets it, and the line to it.
+void tti_remote_let_go(tti_remote_host *host);
 // Ends it, at once.
 void tti_remote_abandon(tti_remote_host *host);
+
+// remote_estate.c
+// errors TT_UNSUPPORTED, TT_NOMEM, TT_PEER
+TT_NODISCARD tt_status tti_remote_bequeath(
+    tti_remote *remote, const char *name, int journal, uint64_t patience_ns, tt_error *err);
+// Numbers have changed that a successor counts on from.
+void tti_remote_keep(tti_remote *remote);
+// A host was launched anew: what is bequeathed is another line to it.
+void tti_remote_renew_legacy(tti_remote *remote);
+void tti_remote_close_estate(tti_remote *remote);
+// Of a remote with its tables only: takes all descriptors but that of the journal; on failure none
+// is left open. errors TT_NOTFOUND
+TT_NODISCARD tt_status tti_remote_take_legacy(tti_remote *remote,
+                                              tt_host_estate *left,
+                                              tt_error *err);
 
 #endif

@@ -3,6 +3,7 @@
 #include "remote.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -167,32 +168,49 @@ tti_remote_launch(tti_remote *remote, uint32_t h, tt_error *err)
     return status;
 }
 
-int
-tti_remote_has_ended(tti_remote_host *host, char *how, size_t size)
+// Of a shell that is somebody else's child, only that nobody is at the other end of its input.
+static int
+is_line_dead(const tti_remote_host *host)
 {
-    int status;
-    if (host->shell == 0 || waitpid(host->shell, &status, WNOHANG) != host->shell)
-        return 0;
-    if (WIFSIGNALED(status))
-        (void)snprintf(how, size, "its remote shell was ended by signal %d", WTERMSIG(status));
-    else
-        (void)snprintf(how, size, "its remote shell ended with code %d", WEXITSTATUS(status));
-    host->shell = 0;
+    struct pollfd line = {.fd = host->input};
+    return poll(&line, 1, 0) > 0 && (line.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+void
+tti_remote_let_go(tti_remote_host *host)
+{
     if (host->input >= 0)
         (void)close(host->input);
     host->input = -1;
+    host->shell = 0;
+    host->is_foreign = 0;
+}
+
+int
+tti_remote_has_ended(tti_remote_host *host, char *how, size_t size)
+{
+    int status = 0;
+    if (host->shell == 0)
+        return 0;
+    if (host->is_foreign ? !is_line_dead(host)
+                         : waitpid(host->shell, &status, WNOHANG) != host->shell)
+        return 0;
+    if (host->is_foreign)
+        (void)snprintf(how, size, "its remote shell has ended");
+    else if (WIFSIGNALED(status))
+        (void)snprintf(how, size, "its remote shell was ended by signal %d", WTERMSIG(status));
+    else
+        (void)snprintf(how, size, "its remote shell ended with code %d", WEXITSTATUS(status));
+    tti_remote_let_go(host);
     return 1;
 }
 
 void
 tti_remote_abandon(tti_remote_host *host)
 {
-    if (host->input >= 0)
-        (void)close(host->input);
-    host->input = -1;
-    if (host->shell == 0)
-        return;
-    (void)kill(-host->shell, SIGKILL);
-    (void)waitpid(host->shell, NULL, 0);
-    host->shell = 0;
+    if (host->shell != 0 && !(host->is_foreign && is_line_dead(host)))
+        (void)kill(-host->shell, SIGKILL);
+    if (host->shell != 0 && !host->is_foreign)
+        (void)waitpid(host->shell, NULL, 0);
+    tti_remote_let_go(host);
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Goal: whatever happens to the processes of a job, it ends with the right model, soon, and leaves nothing behind. Method: jobs
 with kill -9, SIGSTOP and SIGCONT of random nodes and kill -9 of the program at random moments, while they train and while parameters
-move; another process resumes the run, and takes the nodes over where they outlive the program; under bsp the model must equal that of an undisturbed run byte for byte, under asp and ssp the loss be near. Half of the jobs
+move; another process resumes the run, and takes the nodes over; under bsp the model must equal that of an undisturbed run byte for byte, under asp and ssp the loss be near. Half of the jobs
 have replicas: then, with some time between one fault and the next, no parameters may go back to a checkpoint (under bsp all may,
 while partitions move). A quarter are sums of integers with replicas, which must be exact.
 
@@ -60,7 +60,6 @@ class Local:
     keys = {"cluster.engine": "local"}
     faults = ("kill", "kill", "stop")
     compressions = ()  # "setting.compression" there is, to draw from
-    outlives = True    # nodes outlive the program, for the one that resumes the run
 
     def close(self):
         pass
@@ -71,7 +70,6 @@ class TwoHosts(Local):
             "cluster.remote_shell": os.path.join(HERE, "..", "hosts", "this_host.sh")}
     faults = ("kill", "kill", "stop", "host")
     compressions = ("none", "lz4")
-    outlives = False
 
 
 class EmulatedHosts(Local):
@@ -79,7 +77,6 @@ class EmulatedHosts(Local):
 
     faults = ("kill", "kill", "stop", "host", "cut", "power")
     compressions = ("none", "lz4")
-    outlives = False
     count = 3
 
     def __init__(self):
@@ -374,10 +371,6 @@ class Round:
         job.process.wait()
         self.faults += 1
         self.masters_killed += 1
-        if not self.place.outlives:
-            job.end(10)
-            self.check_nothing_left(job)
-            return
         # Nodes have its standard error open: what is read from there ends with them.
         time.sleep(self.rng.choice([0, self.rng.uniform(0, 1.5)]))
         nodes = sorted(job.nodes())

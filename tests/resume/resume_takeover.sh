@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Goal: a program that is killed leaves its nodes to the one that resumes the run, where they are and for as long as the job says;
+# Goal: a program that is killed leaves its nodes, on this host or on others, to the one that resumes the run, where they are and for as long as the job says;
 # whoever comes with another job gets nothing, or is told what that costs; nobody is left behind. Method: kill -9 of jobs whose nodes
 # are processes; under bsp the model must be that of an undisturbed run, byte for byte, without a checkpoint.
+here=$(cd "$(dirname "$0")" && pwd)
 . "$(dirname "$0")/../cli/outside.sh" "$1" "$2" "$3"
 export TAKEOVER_MARK="takeover-$$"
 
@@ -20,6 +21,7 @@ END
 left() { grep -lsz "^TAKEOVER_MARK=$TAKEOVER_MARK\$" /proc/[0-9]*/environ | while read -r file; do
     case $(cat "${file%environ}comm" 2>/dev/null) in trimtab*) echo "${file//[!0-9]/}" ;; esac
 done; }
+names() { for process in $(left); do cat "/proc/$process/comm"; done; }
 gone_within() { # gone_within SECONDS
     local turns=$(($1 * 20))
     while [ "$(left | wc -l)" -gt 0 ]; do
@@ -83,4 +85,32 @@ done
 check "nodes end with the process that started them" gone_within 2
 ends 0 "$trimtab" run --resume "$run" --set stop.max_time=1s
 check "then it is the checkpoint, or the beginning" says 'the run begins again' err
+
+# As if of two hosts, over TCP: a process beside the program keeps the lines to them.
+ssh=(--set cluster.engine=ssh --set 'cluster.hosts=[127.0.0.1, localhost]' --set cluster.encryption=on
+    --set "cluster.remote_shell=$here/../hosts/this_host.sh")
+begin_and_kill 0.3 run.db "${ssh[@]}"
+ends 0 "$trimtab" run --resume "$run" --json
+check "nodes of other hosts are taken over" says 'took over from a process that died' err
+check "the model is that of an undisturbed run" cmp -s "$run/model.safetensors" undisturbed/*/model.safetensors
+check "nobody is left behind" gone_within 2
+
+killed "${ssh[@]}" --set consistency=asp --set cluster.master_timeout=2s
+check "hosts wait" test "$(names | grep -c '^trimtab-node$')" -eq 2
+check "and no longer than they should" gone_within 6
+
+killed "${ssh[@]}" --set consistency=asp
+for host in $(left); do
+    [ "$(cat "/proc/$host/comm" 2>/dev/null)" != trimtab-node ] || break
+done
+kill -KILL "$host"
+ends 0 "$trimtab" run --resume "$run" --json --set stop.max_time=8s
+check "a host that ended meanwhile is launched anew" says 'took over from a process that died' err
+check "with its nodes" says '"returns": 2' out
+check "nobody is left behind" gone_within 2
+
+killed "${ssh[@]}" --set consistency=asp
+ends 0 "$trimtab" run --resume "$run" --set cluster.nodes=6 --set stop.max_time=1s
+check "other nodes: they end, and others begin" says 'the run begins again' err
+check "nobody is left behind" gone_within 2
 finish

@@ -13,7 +13,7 @@
 
 #include "tt/core.h"
 
-enum { TT_HOST_DESCRIPTORS_MAX = 8 };
+enum { TT_HOST_DESCRIPTORS_MAX = 128 };
 
 typedef struct tt_host tt_host;
 
