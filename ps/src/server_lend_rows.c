@@ -12,7 +12,18 @@
 #include "server_core.h"
 #include <string.h>
 
-enum { OFFERS_MAX = 2 };
+enum { OFFERS_MAX = 2, ROOM_BYTES_MAX = 64 << 20 };
+
+// Of a row, in all arrays together.
+static size_t
+row_bytes_of(const tti_partition *partition)
+{
+    size_t bytes = 0, row_bytes;
+    for (int i = 0; i < TTI_ROW_ARRAYS; i++)
+        if (tti_partition_array(partition, i, &row_bytes) != NULL)
+            bytes += row_bytes;
+    return bytes;
+}
 
 // ---- the old owner -----------------------------------------------------------------------------
 
@@ -106,10 +117,8 @@ tti_server_end_rows_loan(tt_ps_server *server, tti_slot *slot)
 void
 tti_server_handle_offer(tt_ps_server *server, tti_slot *slot, const tt_frame *offer)
 {
-    // Room is not made for what could not be lent.
     if (slot->state != TTI_ARRIVING || slot->arrival.header_in || offer->sender != slot->peer ||
-        tt_outbox_pool(&server->outbox, slot->peer) == NULL ||
-        offer->detail > TT_POOL_BYTES / (slot->partition->width * sizeof(float)))
+        tt_outbox_pool(&server->outbox, slot->peer) == NULL)
         return;
     slot->arrival.is_offered = 1;
     slot->arrival.offered = offer->detail;
@@ -123,6 +132,8 @@ tti_server_make_room(tt_ps_server *server, tti_slot *slot)
         return 0;
     arrival->is_offered = 0;
     uint64_t rows = (uint64_t)arrival->offered + arrival->offered / 8; // more are made meanwhile
+    // A few bytes may claim anything.
+    rows = TT_MIN(rows, ROOM_BYTES_MAX / row_bytes_of(slot->partition));
     if (slot->partition->rows == 0 || server->table->kind == TT_PS_DENSE)
         tti_partition_touch(slot->partition, rows);
     tti_server_fetch_seal(server, slot, slot->partition->row_capacity);
@@ -132,15 +143,14 @@ tti_server_make_room(tt_ps_server *server, tti_slot *slot)
 static int
 has_room(tt_pool *pool, tti_slot *slot, const tti_lent_rows *lent, uint64_t rows)
 {
-    size_t row_bytes;
+    uint8_t first;
     int is_dense = slot->partition->table->kind == TT_PS_DENSE;
-    if (slot->arrival.installed > 0 ||
-        (is_dense ? slot->partition->rows != rows : slot->partition->rows > 0 || rows == 0))
-        return 0;
-    (void)tti_partition_array(slot->partition, 0, &row_bytes);
+    int is_empty =
+        is_dense ? slot->partition->rows == rows : slot->partition->rows == 0 && rows > 0;
     // Room is not made for what cannot be there.
-    return rows <= TT_POOL_BYTES / row_bytes &&
-           tt_pool_see(pool, slot->peer, lent->offset[0], rows * row_bytes) != NULL &&
+    return slot->arrival.installed == 0 && is_empty &&
+           rows <= TT_POOL_BYTES / row_bytes_of(slot->partition) &&
+           tt_pool_copy(pool, slot->peer, lent->guard, lent->mark, lent->offset[0], 1, 0, &first) &&
            tti_partition_reserve(slot->partition, rows) == TT_OK;
 }
 

@@ -3,6 +3,8 @@
 // a server dies; what they say is put out of order, said twice, damaged, cut, or made up. Nothing
 // of it may do more than keep the job from going on.
 //
+// By some inputs they see each other's memory, as processes of one host do.
+//
 // Input: two bytes that choose the table, then steps: a byte of what to do and its arguments.
 #include "client_core.h"
 #include "fuzz.h"
@@ -50,6 +52,7 @@ typedef struct world {
     uint32_t rows[KEYS_MAX];
     uint64_t keys[KEYS_MAX];
     float *pulled, *gradients; // of the client's operation
+    int shares;                // they see memory of each other
     // the input
     const uint8_t *at, *end;
 } world;
@@ -86,11 +89,25 @@ send_message(void *self, uint32_t to, tt_frame *frame, const tt_span *spans, uin
     queue_message(from->world, to, frame, spans, span_count);
 }
 
+// One for all inputs: nothing is in it when a run has ended.
+static tt_pool *
+memory_of(uint32_t node)
+{
+    static tt_mesh *mesh[NODES + 1];
+    static int fd = -1;
+    if (fd < 0)
+        TT_ASSERT(tt_mesh_share(NODES + 1, &fd, NULL) == TT_OK);
+    if (mesh[node] == NULL)
+        TT_ASSERT(tt_mesh_attach(fd, &mesh[node], NULL) == TT_OK);
+    return tt_mesh_outbox(mesh[node], node).pool;
+}
+
 static tt_outbox
 outbox_of(world *w, uint32_t node)
 {
     w->voice[node] = (voice){w, node};
-    return (tt_outbox){.self = &w->voice[node], .send = send_message};
+    return (tt_outbox){
+        .self = &w->voice[node], .send = send_message, .pool = w->shares ? memory_of(node) : NULL};
 }
 
 static void
@@ -377,6 +394,7 @@ begin(world *w, uint32_t what, uint32_t more)
                              .averaging = what / 36 % 2,
                              .keeps_past = what / 72 % 2,
                              .replicas = more / WIDTH_MAX / 2 % 2};
+    w->shares = more / WIDTH_MAX / 4 % 4 == 3;
     TT_ASSERT(tt_ps_view_first(&w->table, NODES, is_server, &w->view[0]) == TT_OK);
     for (uint32_t i = 0; i < 2; i++) {
         tt_ps_hooks hooks = {.self = w,
