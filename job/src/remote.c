@@ -651,8 +651,8 @@ inherit(tt_job *job, const char *run_dir, tti_starter *out, tt_error *err)
         status = tt_error_set(err, TT_NOTFOUND, NULL, NULL, "no host of this run answers");
     if (status == TT_OK)
         status = tti_journal_map(left.descriptors[0], &out->journal, err);
-    else if (left.count > 0)
-        (void)close(left.descriptors[0]);
+    else
+        tti_remote_drop_legacy(&left);
     if (status == TT_OK) {
         remote->legacy =
             (tti_remote_legacy){.is_promised = 1,

@@ -1,7 +1,8 @@
 // Nodes on hosts that a remote shell reaches (engine ssh, processes.h). On each host a process,
 // `trimtab node`, reads the job and its data and starts nodes' processes as the master asks
 // (remote_host.c); the master launches it (remote_launch.c) and speaks with it over a mesh of its
-// own, whose last end is the master's (remote.c).
+// own, whose last end is the master's (remote.c). They outlive the master, and his successor goes
+// on with them (remote_estate.c).
 //
 // What is said is how things stand: a host says it again every beat, so that a lost message does no
 // harm. Starts are numbered.
@@ -141,10 +142,12 @@ void tti_remote_keep(tti_remote *remote);
 // A host was launched anew: what is bequeathed is another line to it.
 void tti_remote_renew_legacy(tti_remote *remote);
 void tti_remote_close_estate(tti_remote *remote);
-// Of a remote with its tables only: takes all descriptors but that of the journal; on failure none
-// is left open. errors TT_NOTFOUND
+// Of a remote with its tables only: takes all descriptors but that of the journal, or none. errors
+// TT_NOTFOUND
 TT_NODISCARD tt_status tti_remote_take_legacy(tti_remote *remote,
                                               tt_host_estate *left,
                                               tt_error *err);
+// Closes what was not taken.
+void tti_remote_drop_legacy(tt_host_estate *left);
 
 #endif

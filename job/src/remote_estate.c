@@ -60,16 +60,17 @@ tti_remote_keep(tti_remote *remote)
 static void
 write_estate(tti_remote *remote)
 {
+    tti_remote_estate *estate = remote->estate;
     uint32_t master = remote->node_count;
-    *remote->estate = (tti_remote_estate){.key = remote->key,
-                                          .job_id = remote->job_id,
-                                          .host_count = remote->host_count,
-                                          .node_count = remote->node_count,
-                                          .is_open = remote->is_open,
-                                          .hosts = remote->hosts_address,
-                                          .parameters = remote->address[master],
-                                          .control = remote->control[master]};
-    (void)snprintf(remote->estate->version, VERSION_BYTES, "%s", tt_job_version());
+    estate->key = remote->key;
+    estate->job_id = remote->job_id;
+    estate->host_count = remote->host_count;
+    estate->node_count = remote->node_count;
+    estate->is_open = remote->is_open;
+    estate->hosts = remote->hosts_address;
+    estate->parameters = remote->address[master];
+    estate->control = remote->control[master];
+    (void)snprintf(estate->version, VERSION_BYTES, "%s", tt_job_version());
     tti_remote_keep(remote);
 }
 
@@ -190,6 +191,14 @@ take_places(tti_remote *remote, const tt_host_estate *left)
     }
 }
 
+void
+tti_remote_drop_legacy(tt_host_estate *left)
+{
+    for (uint32_t i = 0; i < left->count; i++)
+        (void)close(left->descriptors[i]);
+    left->count = 0;
+}
+
 tt_status
 tti_remote_take_legacy(tti_remote *remote, tt_host_estate *left, tt_error *err)
 {
@@ -205,9 +214,6 @@ tti_remote_take_legacy(tti_remote *remote, tt_host_estate *left, tt_error *err)
         (void)munmap(remote->estate, sizeof *remote->estate);
         remote->estate = NULL;
     }
-    for (uint32_t i = 0; i < left->count; i++)
-        (void)close(left->descriptors[i]);
-    left->count = 0;
     return tt_error_set(err, TT_NOTFOUND, NULL, NULL,
                         "what was left is of another job, or another version");
 }
