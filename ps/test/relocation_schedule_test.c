@@ -358,6 +358,27 @@ forget_lists(tt_ps_server *server, uint32_t partition)
     server->lists[partition] = NULL;
 }
 
+// What was lent is there with its state, as long as nothing was pushed to it.
+static void
+expect_taken(const world *w, const actor *to, const tt_frame *seal)
+{
+    const actor *from = &w->actors[seal->sender];
+    const tti_slot *taken = &to->server->slots[seal->partition];
+    const tti_slot *sealed = from->ended ? NULL : &from->server->slots[seal->partition];
+    if (sealed == NULL || sealed->state != TTI_SEALED || sealed->moved_at != seal->extra ||
+        taken->state != TTI_SERVING || taken->moved_at != seal->extra ||
+        taken->partition->steps != sealed->partition->steps)
+        return;
+    for (int i = 0; i < TTI_ROW_ARRAYS; i++) {
+        size_t row_bytes;
+        const void *a = tti_partition_array(sealed->partition, i, &row_bytes);
+        const void *b = tti_partition_array(taken->partition, i, &row_bytes);
+        if (a != NULL && memcmp(a, b, sealed->partition->rows * row_bytes) != 0)
+            fail_msg("seed %llu, %s: partition %u is not what was sealed",
+                     (unsigned long long)w->seed, way_names[w->way], seal->partition);
+    }
+}
+
 static void
 deliver(world *w)
 {
@@ -383,6 +404,8 @@ deliver(world *w)
             if (pick(w, 50) == 0)
                 forget_lists(to->server, item.frame.partition);
             tt_ps_server_receive(to->server, &item.frame, item.payload);
+            if (kind == TT_FRAME_SEAL && (item.frame.flags & TT_FRAME_LENT) != 0)
+                expect_taken(w, to, &item.frame);
         }
     }
     if (!duplicate)
