@@ -57,13 +57,11 @@ tti_route_by_the_newest(const tt_ps_client *client, tti_route *route, const tt_f
     route->pull_from = route->push_to = lost->owner[p];
 }
 
-// The old owner lends the partition when the new one is ready, and serves until then; it says when
-// that was.
+// The old owner serves until the new one is ready, and says when that was.
 static int
-is_lent(const tt_ps_client *client, const tt_ps_view *view, uint32_t p)
+is_offered(const tt_ps_client *client, const tt_ps_view *view, uint32_t p)
 {
-    return client->table->consistency != TT_PS_BSP && view->replicas == 0 &&
-           view->moved_by[p] == TT_PS_MOVE_ON_DEMAND && !view->is_gone[view->previous[p]] &&
+    return tti_ps_view_offers(view, client->table, p) && !view->is_gone[view->previous[p]] &&
            tt_outbox_pool(&client->outbox, view->previous[p]) != NULL &&
            tt_outbox_pool(&client->outbox, view->owner[p]) != NULL;
 }
@@ -88,7 +86,7 @@ tt_ps_client_adopt(tt_ps_client *client, const tt_ps_view *view)
         if (!first && view->moved_at[p] <= route->moved_at)
             continue;
         route->moved_at = view->moved_at[p];
-        route->push_to = !first && is_lent(client, view, p) ? view->previous[p] : view->owner[p];
+        route->push_to = !first && is_offered(client, view, p) ? view->previous[p] : view->owner[p];
         // A drain is not waited for where it comes from: nothing can be carried.
         route->drains = !first && view->moved_by[p] == TT_PS_MOVE_DRAIN;
         int at_owner = first || route->drains || view->is_gone[view->previous[p]];

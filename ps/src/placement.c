@@ -354,6 +354,13 @@ tti_ps_view_hands_over(const tt_ps_view *view, uint32_t p)
     return stays || view->spare[p] == view->owner[p];
 }
 
+int
+tti_ps_view_offers(const tt_ps_view *view, const tt_ps_table *table, uint32_t p)
+{
+    return table->consistency != TT_PS_BSP && view->replicas == 0 &&
+           view->moved_by[p] == TT_PS_MOVE_ON_DEMAND;
+}
+
 // Where partition p goes its backup is lost with it, which it was not where it comes from.
 static int
 leaves_host_of_copy(const tt_ps_view *view, uint32_t p, uint16_t to)

@@ -31,8 +31,7 @@ int
 tti_server_offer(tt_ps_server *server, tti_slot *slot, uint32_t generation, uint16_t target)
 {
     uint32_t p = tti_slot_index(server, slot);
-    if (server->table->consistency == TT_PS_BSP || server->view->replicas > 0 ||
-        server->view->moved_by[p] != TT_PS_MOVE_ON_DEMAND ||
+    if (!tti_ps_view_offers(server->view, server->table, p) ||
         tt_outbox_pool(&server->outbox, target) == NULL)
         return 0;
     slot->pending_seal = generation;

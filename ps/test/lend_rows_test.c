@@ -200,6 +200,17 @@ move(world *w)
         tt_mesh_flush(w->actor[n].mesh, n);
 }
 
+// Asynchronous, after one push; server 1 is to have what server 0 has.
+static world *
+open_moving(int kind)
+{
+    world *w = open_world((tt_ps_table_kind)kind, TT_PS_ASP);
+    pull(w, 0);
+    push(w, 1);
+    move(w);
+    return w;
+}
+
 // What a slot has, whoever has it.
 static void
 expect_same(const tti_partition *a, const tti_partition *b)
@@ -268,11 +279,8 @@ nobody_waits_for_room(void **state)
 {
     TT_UNUSED(state);
     for (int kind = TT_PS_DENSE; kind <= TT_PS_SPARSE; kind++) {
-        world *w = open_world((tt_ps_table_kind)kind, TT_PS_ASP);
+        world *w = open_moving(kind);
         actor *old = &w->actor[0], *new = &w->actor[1], *worker = &w->actor[WORKER];
-        pull(w, 0);
-        push(w, 1);
-        move(w);
         tt_ps_client_adopt(worker->client, w->after);
         tti_slot *slot = &old->server->slots[0];
         assert_int_equal(slot->state, TTI_SERVING);
@@ -307,11 +315,8 @@ what_is_taken_is_what_was_sealed(void **state)
 {
     TT_UNUSED(state);
     for (int kind = TT_PS_DENSE; kind <= TT_PS_SPARSE; kind++) {
-        world *w = open_world((tt_ps_table_kind)kind, TT_PS_ASP);
+        world *w = open_moving(kind);
         actor *old = &w->actor[0], *new = &w->actor[1];
-        pull(w, 0);
-        push(w, 1);
-        move(w);
         while (new->server->slots[0].state != TTI_SERVING) {
             (void)let(new);
             if (new->server->slots[0].state != TTI_SERVING)
@@ -331,11 +336,8 @@ nothing_is_taken_of_the_dead(void **state)
 {
     TT_UNUSED(state);
     for (int kind = TT_PS_DENSE; kind <= TT_PS_SPARSE; kind++) {
-        world *w = open_world((tt_ps_table_kind)kind, TT_PS_ASP);
+        world *w = open_moving(kind);
         actor *old = &w->actor[0], *new = &w->actor[1];
-        pull(w, 0);
-        push(w, 1);
-        move(w);
         while (old->server->slots[0].state == TTI_SERVING) {
             (void)let(new);
             (void)let(old);
@@ -362,11 +364,8 @@ what_cannot_be_taken_is_sent(void **state)
 {
     TT_UNUSED(state);
     for (int kind = TT_PS_DENSE; kind <= TT_PS_SPARSE; kind++) {
-        world *w = open_world((tt_ps_table_kind)kind, TT_PS_ASP);
+        world *w = open_moving(kind);
         actor *old = &w->actor[0], *new = &w->actor[1];
-        pull(w, 0);
-        push(w, 1);
-        move(w);
         tti_slot *slot = &old->server->slots[0];
         for (int i = 0; i < 100 && slot->state != TTI_RETIRED; i++) {
             if (slot->state == TTI_SEALED)
