@@ -129,6 +129,29 @@ tt_gp_update(tt_gp *gp, tt_error *err)
     return TT_OK;
 }
 
+// |L^-1 z|^2 / 2 + n log scale, without what does not depend on y.
+double
+tt_gp_log_density(const tt_gp *gp, const double *y)
+{
+    uint32_t n = gp->factored;
+    double *z = tt_mem_alloc((size_t)TT_MAX(n, 1u) * sizeof *z);
+    double mean = 0, squares = 0, density = (double)NAN;
+    for (uint32_t i = 0; i < n; i++)
+        mean += y[i] / n;
+    for (uint32_t i = 0; i < n; i++)
+        squares += (y[i] - mean) * (y[i] - mean);
+    double scale = n > 1 ? sqrt(squares / (n - 1)) : 1;
+    if (z != NULL && n > 0 && scale > 0) {
+        for (uint32_t i = 0; i < n; i++)
+            z[i] = (y[i] - mean) / scale;
+        cblas_dtrsv(CblasRowMajor, CblasLower, CblasNoTrans, CblasNonUnit, (int)n, gp->chol,
+                    (int)gp->capacity, z, 1);
+        density = -0.5 * cblas_ddot((int)n, z, 1, z, 1) - n * log(scale);
+    }
+    tt_mem_free(z);
+    return density;
+}
+
 // One descent; keeps the better of it and *best.
 static void
 descend(tti_gp_objective *o,

@@ -31,7 +31,7 @@ double tti_gp_matern_slope(double r2);
 // Hyperparameters ready for use: inverse squared lengths and variances, no logs.
 typedef struct tti_gp_scales {
     double weight[TT_GP_DIMS_MAX];
-    double stage_weight, signal, stage, cross, noise;
+    double stage_weight, signal, stage, cross, noise, constant;
 } tti_gp_scales;
 void tti_gp_scales_set(const tt_gp *gp, const tt_gp_params *params, tti_gp_scales *out);
 // Squared scaled distance of two points of settings, without the stage.

@@ -27,6 +27,7 @@ tti_gp_scales_set(const tt_gp *gp, const tt_gp_params *params, tti_gp_scales *ou
     out->stage = sum ? exp(params->stage) : 0;
     out->cross = sum ? exp(params->cross) : 0;
     out->noise = exp(params->noise);
+    out->constant = gp->options.mean_var;
 }
 
 double
@@ -54,15 +55,15 @@ tti_gp_kernel(const tt_gp *gp,
     double r2 = tti_gp_distance2(gp, scales, a, b);
     double c2 = scales->stage_weight * (stage_a - stage_b) * (stage_a - stage_b);
     if (gp->options.model != TT_GP_SUM)
-        return scales->signal * tti_gp_matern(r2 + c2);
+        return scales->signal * tti_gp_matern(r2 + c2) + scales->constant;
     double m = tti_gp_matern(r2), k = tti_gp_matern(c2);
-    return scales->signal * m + scales->stage * k + scales->cross * m * k;
+    return scales->signal * m + scales->stage * k + scales->cross * m * k + scales->constant;
 }
 
 double
 tti_gp_kernel_self(const tti_gp_scales *scales)
 {
-    return scales->signal + scales->stage + scales->cross;
+    return scales->signal + scales->stage + scales->cross + scales->constant;
 }
 
 static void
@@ -87,9 +88,11 @@ tti_gp_layout_set(const tt_gp *gp, tti_gp_layout *out)
         unknown(out, gp->options.model == TT_GP_SUM ? log(0.7) : length, 0.8, shortest, longest);
     }
     out->signal = (int)out->count;
-    unknown(out, 0, 0.8, -4, 4);
+    const tt_gp_options *o = &gp->options;
+    unknown(out, 0, o->signal_sd > 0 ? o->signal_sd : 0.8, -4, o->signal_sd > 0 ? 8 : 4);
     out->noise = (int)out->count;
-    unknown(out, log(2e-3), 2, log(1e-6), 0);
+    unknown(out, o->noise_mean < 0 ? o->noise_mean : log(2e-3), o->noise_sd > 0 ? o->noise_sd : 2,
+            o->noise_min < 0 ? o->noise_min : log(1e-6), 0);
     if (gp->options.model == TT_GP_SUM) {
         out->stage = (int)out->count;
         unknown(out, log(0.05), 1.5, log(1e-5), 4);

@@ -103,7 +103,7 @@ fill_matrix(tti_gp_objective *o, const tti_gp_scales *scales, const double *weig
     for (uint32_t i = 0; i < o->n; i++) {
         for (uint32_t j = 0; j < i; j++, at++) {
             double r = sqrt(5 * o->distance[at]), e = exp(-r);
-            double m = (1 + r + r * r / 3) * e, value = scales->signal * m;
+            double m = (1 + r + r * r / 3) * e, value = scales->signal * m + scales->constant;
             o->matern[at] = m;
             o->matern_slope[at] = (5.0 / 3.0) * (1 + r) * e;
             if (sum) {

@@ -1,6 +1,6 @@
 // Posterior of the process at one stage, for many points, with gradients.
 //
-//     a_i  = s_x^2 + s_xc^2 k(c, c_i)      b_i = s_c^2 k(c, c_i)
+//     a_i  = s_x^2 + s_xc^2 k(c, c_i)      b_i = s_c^2 k(c, c_i) + the constant's variance
 //     k_i  = M(x, x_i) a_i + b_i
 //     mean = k' alpha                      var = K(x, x) - |L^-1 k|^2
 //
@@ -52,6 +52,7 @@ prepare(tt_gp_slice *s)
             s->a[i] = s->scales.signal;
             s->offset[i] = c2;
         }
+        s->b[i] += s->scales.constant;
     }
 }
 

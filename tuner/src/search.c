@@ -306,10 +306,27 @@ climb_all(hunt *h)
     }
 }
 
+// Where the settings are listed they are all looked at, and there is nothing between them.
+static void
+score_listed(hunt *h)
+{
+    for (uint32_t i = 0; i < h->search->listed_count; i++) {
+        push_point(h, &h->search->listed[i]);
+        if (h->count < h->capacity && i + 1 < h->search->listed_count)
+            continue;
+        score_points(h, 0);
+        h->count = 0;
+    }
+}
+
 static tt_status
 run(hunt *h)
 {
     const tt_search_options *o = h->options;
+    if (h->search->listed_count > 0) {
+        score_listed(h);
+        return TT_OK;
+    }
     uint32_t around = o->around > 0 ? o->around : AROUND_DEFAULT;
     TT_TRY(add_sobol(h, o->candidates > 0 ? o->candidates : CANDIDATES_DEFAULT));
     for (uint32_t a = 0; a < TT_MIN(o->anchor_count, (uint32_t)ANCHORS_MAX); a++)

@@ -139,6 +139,40 @@ spread_once(const tt_search_space *search,
     }
 }
 
+// Of listed settings: one after the other the one that is farthest from all before it.
+static uint32_t
+spread_listed(const tt_search_space *search,
+              const tt_setting *taken,
+              uint32_t taken_count,
+              uint32_t count,
+              tt_setting *out)
+{
+    uint32_t found = 0;
+    while (found < count) {
+        double farthest = -1;
+        for (uint32_t i = 0; i < search->listed_count; i++) {
+            const tt_setting *point = &search->listed[i];
+            double x[TT_KNOBS_MAX], other[TT_KNOBS_MAX], nearest = INFINITY;
+            if (tti_search_taken(point, taken, taken_count) || tti_search_taken(point, out, found))
+                continue;
+            tt_search_encode(search, point, x);
+            for (uint32_t k = 0; k < taken_count + found; k++) {
+                tt_search_encode(search, k < taken_count ? &taken[k] : &out[k - taken_count],
+                                 other);
+                nearest = fmin(nearest, tti_search_distance(search, x, other));
+            }
+            if (nearest > farthest) {
+                farthest = nearest;
+                out[found] = *point;
+            }
+        }
+        if (farthest < 0)
+            break;
+        found++;
+    }
+    return found;
+}
+
 uint32_t
 tt_search_spread(const tt_search_space *search,
                  uint64_t seed,
@@ -149,6 +183,8 @@ tt_search_spread(const tt_search_space *search,
 {
     if (search->dims == 0 || count == 0)
         return 0;
+    if (search->listed_count > 0)
+        return spread_listed(search, taken, taken_count, count, out);
     gsl_qrng *sobol = gsl_qrng_alloc(gsl_qrng_sobol, search->dims);
     tt_setting *room = tt_mem_zalloc(count, sizeof *room);
     spread trial = {.points = room}, best = {.nearest = -1};

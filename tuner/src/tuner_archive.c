@@ -148,6 +148,7 @@ tt_tuner_load(tt_tuner *tuner, tt_archive *in, tt_error *err)
     if (in->status != TT_OK)
         return tt_error_set(err, in->status, "tuner", NULL, "what the tuner learned is damaged");
     t->pending.setting = &t->tried[t->current].setting;
+    t->pending.considered = NULL;
     t->state = TTI_NEW;
     return t->gp != NULL ? tt_gp_load(t->gp, in, err) : TT_OK;
 }

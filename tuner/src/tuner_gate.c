@@ -273,6 +273,7 @@ settle(const tt_tuner *t, const tti_frame *f, const contest *c, tti_choice *out)
     int held = c->forbidden_value > 0 || c->all_forbidden;
     out->decision = too_short ? TT_TUNER_QUIT : held ? TT_TUNER_HELD : TT_TUNER_STAY;
     if (near->setting.count > 0) {
+        out->considered = near->setting;
         out->ei_s = near->ei_s;
         out->cost_s = near->cost_s;
     }
@@ -297,6 +298,7 @@ settle(const tt_tuner *t, const tti_frame *f, const contest *c, tti_choice *out)
         (void)snprintf(text, sizeof text, "no untried setting looks better");
     if (f->best != f->from) {
         out->decision = TT_TUNER_MOVE;
+        out->considered = (tt_setting){.count = 0};
         out->outlook = tti_tuner_outlook(t, f, &t->tried[f->from], f->from);
         (void)snprintf(out->reason, sizeof out->reason,
                        "back to setting %u, %.2fx faster than setting %u; %s", f->best,

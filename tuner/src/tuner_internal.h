@@ -102,6 +102,7 @@ typedef struct tti_choice {
     tt_tuner_decision decision;
     uint32_t id; // NOBODY = a new setting
     tt_setting setting;
+    tt_setting considered; // where nothing is tried: the best untried one; count 0: none
     tti_outlook outlook;
     double ei_s, cost_s;
     int planned; // a point of the start phase

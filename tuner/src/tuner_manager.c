@@ -98,6 +98,8 @@ tt_tuner_open(const tt_space *space,
     if (callbacks != NULL)
         t->callbacks = *callbacks;
     tt_search_space_init(&t->search, space);
+    t->search.listed = options->only;
+    t->search.listed_count = options->only_count;
     fill_defaults(t);
     const tt_setting *start = options->start != NULL ? options->start : &t->search.base;
     tti_tuner_describe(t, &t->search.base, &t->own);

@@ -32,6 +32,8 @@ make_plan(tt_tuner *t)
         for (uint32_t d = 0; d < t->search.dims; d++)
             x[d] = tt_rng_uniform(&rng);
         tt_search_decode(&t->search, x, &t->plan[t->plan_count]);
+        if (t->search.listed_count > 0)
+            t->plan[t->plan_count] = t->search.listed[tt_rng_below(&rng, t->search.listed_count)];
         t->plan_count += tt_space_valid(t->space, &t->plan[t->plan_count]) ? 1 : 0;
     }
 }

@@ -95,6 +95,7 @@ report_realised(tt_tuner *t, double log_t, double var, int abandoned)
     double rate = tti_tuner_log_rate(t, &t->tried[t->current], t->current, NULL);
     t->pending.realised_ratio = exp(log_t - rate) / (t->ref_t * exp(-t->ref_rate));
     t->pending.setting = &t->tried[t->current].setting;
+    t->pending.considered = NULL;
     t->pending.setting_id = t->current;
     if (t->callbacks.on_proposal != NULL)
         t->callbacks.on_proposal(t->callbacks.self, &t->pending);
@@ -148,6 +149,7 @@ report_choice(tt_tuner *t, const tti_choice *c, const tti_frame *f)
                                      .from_id = t->current,
                                      .best_id = f->best,
                                      .setting = &c->setting,
+                                     .considered = c->considered.count > 0 ? &c->considered : NULL,
                                      .predicted_s = f->best_t * exp(c->outlook.t_mean),
                                      .log_ratio_mean = c->outlook.mean,
                                      .log_ratio_sd = c->outlook.sd,

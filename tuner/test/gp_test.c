@@ -1,6 +1,7 @@
 // Goal: the Gaussian process computes what its page says, and never dies.
 // Method: posterior and log posterior against numpy (gp_reference.h), gradients against central
-// differences, a bordered row against a fresh factor, hostile data, allocation failures.
+// differences, a bordered row against a fresh factor, hostile data, allocation failures; what is
+// drawn against the prior where nothing is known.
 #include "gp_internal.h"
 #include "gp_reference.h"
 #include "tt/tuner_gp.h"
@@ -327,6 +328,103 @@ test_out_of_memory(void **state)
     assert_true(finished);
 }
 
+// ---- priors of its own, an unknown constant, other values, drawn hyperparameters
+// ------------------
+
+static void
+test_unknown_constant(void **state)
+{
+    TT_UNUSED(state);
+    // Many rows at the low end, one at the high end of y: far from all, the process is at their
+    // mean without the constant, and with it where each end weighs about the same.
+    tt_gp_options options = {.model = TT_GP_TIME, .dims = 1};
+    for (int constant = 0; constant < 2; constant++) {
+        tt_gp *gp;
+        options.mean_var = constant ? 100 : 0;
+        assert_int_equal(tt_gp_open(&options, &gp, NULL), TT_OK);
+        double x, mean, var, far = 40;
+        for (int i = 0; i < 9; i++) {
+            x = 1e-3 * i;
+            assert_int_equal(tt_gp_add(gp, &x, &(tt_gp_row){.y = 1}, NULL), TT_OK);
+        }
+        x = 20;
+        assert_int_equal(tt_gp_add(gp, &x, &(tt_gp_row){.y = 11}, NULL), TT_OK);
+        tt_gp_params params = {.signal = 0, .noise = log(1e-6)}; // length 1
+        assert_int_equal(tt_gp_set_params(gp, &params, NULL), TT_OK);
+        tt_gp_predict(gp, &far, 0, &mean, &var);
+        close_to(mean, constant ? 6 : 2, 0.01);
+        // The joint posterior of a difference knows no constant.
+        tt_gp_slice *slice;
+        assert_int_equal(tt_gp_slice_open(gp, 0, &x, &slice, NULL), TT_OK);
+        tt_gp_slice_eval(slice, &x, 1, &mean, &var);
+        assert_true(fabs(mean) < 1e-9);
+        tt_gp_slice_close(slice);
+        tt_gp_close(gp);
+    }
+}
+
+static void
+test_density_of_other_values(void **state)
+{
+    TT_UNUSED(state);
+    tt_gp *gp = open_reference(TT_GP_TIME, GP_ROWS);
+    double y[GP_ROWS], rough[GP_ROWS];
+    assert_true(isnan(tt_gp_log_density(gp, gp_y)));
+    tt_gp_params params = reference_params();
+    assert_int_equal(tt_gp_set_params(gp, &params, NULL), TT_OK);
+    double own = tt_gp_log_density(gp, gp_y);
+    for (int i = 0; i < GP_ROWS; i++) {
+        y[i] = 3 - 2.5 * gp_y[i];
+        rough[i] = gp_y[(i * 4) % GP_ROWS]; // the same values elsewhere
+    }
+    // A straight line changes the density by its slope alone.
+    close_to(tt_gp_log_density(gp, y), own - GP_ROWS * log(2.5), 1e-9);
+    assert_true(tt_gp_log_density(gp, rough) < own - 1);
+    tt_gp_close(gp);
+}
+
+static void
+test_drawn_hyperparameters(void **state)
+{
+    TT_UNUSED(state);
+    // One row tells nothing of lengths: what is drawn must have their prior, N(log(0.6 sqrt(2/3)),
+    // 0.8).
+    enum { DRAWS = 3000 };
+    tt_gp_options options = {.model = TT_GP_TIME, .dims = 2, .seed = 5};
+    tt_gp *gp;
+    double x[2] = {0.3, 0.6}, sum = 0, squares = 0;
+    assert_int_equal(tt_gp_open(&options, &gp, NULL), TT_OK);
+    assert_int_equal(tt_gp_sample(gp, 1, 1, NULL), TT_INVALID);
+    assert_int_equal(tt_gp_add(gp, x, &(tt_gp_row){.y = 2}, NULL), TT_OK);
+    assert_int_equal(tt_gp_fit(gp, 0, NULL), TT_OK);
+    for (uint64_t i = 0; i < DRAWS; i++) {
+        tt_gp_params params;
+        assert_int_equal(tt_gp_sample(gp, 2, i, NULL), TT_OK);
+        tt_gp_get_params(gp, &params);
+        sum += params.length[0];
+        squares += params.length[0] * params.length[0];
+    }
+    double mean = sum / DRAWS, sd = sqrt(squares / DRAWS - mean * mean);
+    assert_true(fabs(mean - log(0.6 * sqrt(2.0 / 3))) < 0.1);
+    assert_true(fabs(sd - 0.8) < 0.08);
+    tt_gp_close(gp);
+    // The same seed draws the same.
+    tt_gp *one = open_reference(TT_GP_SUM, GP_ROWS), *two = open_reference(TT_GP_SUM, GP_ROWS);
+    tt_gp_params a, b;
+    assert_int_equal(tt_gp_fit(one, 0, NULL), TT_OK);
+    assert_int_equal(tt_gp_fit(two, 0, NULL), TT_OK);
+    assert_int_equal(tt_gp_sample(one, 20, 7, NULL), TT_OK);
+    assert_int_equal(tt_gp_sample(two, 20, 7, NULL), TT_OK);
+    tt_gp_get_params(one, &a);
+    tt_gp_get_params(two, &b);
+    assert_memory_equal(&a, &b, sizeof a);
+    assert_int_equal(tt_gp_sample(two, 20, 8, NULL), TT_OK);
+    tt_gp_get_params(two, &b);
+    assert_memory_not_equal(&a, &b, sizeof a);
+    tt_gp_close(one);
+    tt_gp_close(two);
+}
+
 int
 main(void)
 {
@@ -339,6 +437,9 @@ main(void)
         cmocka_unit_test(test_hostile_rows),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_unknown_constant),
+        cmocka_unit_test(test_density_of_other_values),
+        cmocka_unit_test(test_drawn_hyperparameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

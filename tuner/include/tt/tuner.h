@@ -101,6 +101,9 @@ typedef struct tt_tuner_options {
     uint32_t warm_count;
     const tt_tuner_prior *prior; // at most TT_TUNER_PRIOR_ROWS are used
     uint32_t prior_count;
+    // The only settings there are (a replay); count 0: all of the space. Borrowed until close.
+    const tt_setting *only;
+    uint32_t only_count;
     int bulk_synchronous; // BSP: an iteration is a round, W = 1 in all rules
     // Workers under a setting (nodes - servers); NULL = `nodes`. Pure.
     uint32_t (*workers_of)(void *self, const tt_setting *setting);
@@ -133,11 +136,13 @@ typedef struct tt_tuner_proposal {
     double now_s;
     tt_tuner_phase phase;
     tt_tuner_decision decision;
-    uint32_t setting_id;                 // UINT32_MAX: not tried (yet)
-    uint32_t from_id;                    // setting in force
-    uint32_t best_id;                    // best known setting, the one compared with
-    const tt_setting *setting;           // borrowed for the call
-    double predicted_s;                  // seconds per iteration, median
+    uint32_t setting_id;          // UINT32_MAX: not tried (yet)
+    uint32_t from_id;             // setting in force
+    uint32_t best_id;             // best known setting, the one compared with
+    const tt_setting *setting;    // borrowed for the call
+    const tt_setting *considered; // STAY, HELD, QUIT: the best untried setting looked at, which
+                                  // ei_s and cost_s are of; NULL: none. Borrowed for the call
+    double predicted_s;           // seconds per iteration, median
     double log_ratio_mean, log_ratio_sd; // log of (time left under it / under the best known one)
     double ei_s, cost_s;                 // expected seconds saved; seconds it costs to find out
     double guard_left_s;                 // what the guard still allows to be lost

@@ -36,6 +36,12 @@ typedef struct tt_gp_options {
     uint64_t seed; // of the random start of the fit
     // Prior knowledge of the spread of y: worth `scale_rows` rows of s.d. `scale`; 0 rows = none.
     double scale, scale_rows;
+    // Priors of the hyperparameters (natural logs) where they differ from the online tuner's; 0 =
+    // as there: signal N(0, 0.8), noise N(log 2e-3, 2) and at least 1e-6.
+    double signal_sd, noise_mean, noise_sd, noise_min;
+    // Variance of an unknown constant that is added to the function, in units of standardised y; 0:
+    // far from all rows the function is at the mean of y, wherever the rows lie.
+    double mean_var;
 } tt_gp_options;
 
 // Hyperparameters, all natural logs; variances are of standardised y.
@@ -81,6 +87,9 @@ void tt_gp_shift(tt_gp *gp, double shift, double extra_var);
 // errors   TT_NOMEM; TT_INVALID there is no row; TT_NUMERIC the kernel matrix defied every jitter
 //          (never seen)
 TT_NODISCARD tt_status tt_gp_fit(tt_gp *gp, uint32_t evaluations, tt_error *err);
+// Draws the hyperparameters from their posterior: `steps` steps of a Markov chain from those in
+// force, then factors. seed: of this draw, besides the process's own. errors as tt_gp_fit
+TT_NODISCARD tt_status tt_gp_sample(tt_gp *gp, uint32_t steps, uint64_t seed, tt_error *err);
 // Brings the factor up to date with rows added since, keeping hyperparameters and standardisation:
 // a bordered row each, or a new factor where a row was replaced. errors as tt_gp_fit.
 TT_NODISCARD tt_status tt_gp_update(tt_gp *gp, tt_error *err);
@@ -94,6 +103,11 @@ TT_NODISCARD tt_status tt_gp_load(tt_gp *gp, tt_archive *in, tt_error *err);
 // Log posterior density of the hyperparameters in force, up to a constant; NAN before the first
 // fit.
 double tt_gp_log_posterior(const tt_gp *gp);
+
+// Log density of other values (one a row) in place of y, at the hyperparameters in force, each
+// standardised in its own way: what tells how well a transformation of y suits the process. NAN
+// before the first fit.
+double tt_gp_log_density(const tt_gp *gp, const double *y);
 
 // Posterior of the latent function (without noise) at one point, in units of y.
 void tt_gp_predict(const tt_gp *gp, const double *x, double stage, double *mean, double *var);

@@ -40,6 +40,9 @@ typedef struct tt_search_space {
     uint32_t dims;               // free knobs
     uint32_t knob[TT_KNOBS_MAX]; // their indices
     tt_setting base;             // start setting: values of the fixed ones
+    // The only settings there are, where that is so (borrowed); 0: all that the space accepts.
+    const tt_setting *listed;
+    uint32_t listed_count;
 } tt_search_space;
 
 void tt_search_space_init(tt_search_space *search, const tt_space *space);
