@@ -41,7 +41,8 @@ static const char schema[] =
     "CREATE TABLE proposal (ordinal INTEGER PRIMARY KEY, time_s REAL, phase TEXT, setting INTEGER,"
     " current_setting INTEGER, log_ratio REAL, log_ratio_sd REAL, ei_seconds REAL, cost_seconds "
     "REAL,"
-    " remaining_s REAL, decision TEXT, reason TEXT, realised_gain_s REAL);"
+    " remaining_s REAL, decision TEXT, reason TEXT, realised_gain_s REAL,"
+    " predicted_seconds REAL, guard_left_s REAL, proposed TEXT, realised_ratio REAL);"
     "CREATE TABLE event (time_s REAL, level TEXT, text TEXT);"
     "CREATE TABLE progress (time_s REAL, iteration INTEGER, epoch REAL, loss REAL, objective REAL);"
     "CREATE TABLE validation (ordinal INTEGER PRIMARY KEY, time_s REAL, iteration INTEGER, epoch "
@@ -354,6 +355,10 @@ add_columns(tt_store *store, tt_error *err)
         {"reconfiguration", "restart_s", "REAL"},
         {"reconfiguration", "model_s", "REAL"},
         {"reconfiguration", "data_s", "REAL"},
+        {"proposal", "predicted_seconds", "REAL"},
+        {"proposal", "guard_left_s", "REAL"},
+        {"proposal", "proposed", "TEXT"},
+        {"proposal", "realised_ratio", "REAL"},
     };
     for (size_t i = 0; i < TT_COUNT_OF(added); i++) {
         char sql[200];

@@ -40,12 +40,14 @@ typedef struct tti_store_cell {
     X(SETTING_VALUE, 3, "INSERT OR IGNORE INTO setting_value VALUES")                              \
     X(WINDOW, 18, "INSERT OR REPLACE INTO window VALUES")                                          \
     X(RECONFIGURATION, 19, "INSERT OR REPLACE INTO reconfiguration VALUES")                        \
-    X(PROPOSAL, 13, "INSERT OR REPLACE INTO proposal VALUES")                                      \
+    X(PROPOSAL, 17, "INSERT OR REPLACE INTO proposal VALUES")                                      \
     X(EVENT, 3, "INSERT INTO event VALUES")                                                        \
     X(PROGRESS, 5, "INSERT INTO progress VALUES")                                                  \
     X(VALIDATION, 9, "INSERT OR REPLACE INTO validation VALUES")                                   \
     X(SAMPLE, 8, "INSERT INTO sample VALUES")                                                      \
-    X(GAIN, 0, "UPDATE proposal SET realised_gain_s = ?2 WHERE ordinal = ?1")                      \
+    X(GAIN, 0,                                                                                     \
+      "UPDATE proposal SET realised_gain_s = ?2, realised_ratio = ?3, setting = ?4"                \
+      " WHERE ordinal = ?1")                                                                       \
     X(TOUCH, 0, "UPDATE run SET updated_at = ?1")                                                  \
     X(BEGIN, 0, "BEGIN IMMEDIATE")                                                                 \
     X(COMMIT, 0, "COMMIT")                                                                         \

@@ -274,15 +274,18 @@ tt_store_put_proposal(tt_store *store, const tt_store_proposal *p, tt_error *err
         TTI_INT(p->setting),          TTI_INT(p->current_setting), TTI_REAL(p->log_ratio),
         TTI_REAL(p->log_ratio_sd),    TTI_REAL(p->ei_seconds),     TTI_REAL(p->cost_seconds),
         TTI_REAL(p->remaining_s),     TTI_TEXT(p->decision),       TTI_TEXT(p->reason),
-        TTI_REAL(p->realised_gain_s),
+        TTI_REAL(p->realised_gain_s), TTI_REAL(p->predicted_s),    TTI_REAL(p->guard_left_s),
+        TTI_TEXT(p->proposed),        TTI_REAL(p->realised_ratio),
     };
     return tti_store_write(store, TTI_STORE_PROPOSAL, cells, TT_COUNT_OF(cells), err);
 }
 
 tt_status
-tt_store_set_realised_gain(tt_store *store, int64_t ordinal, double gain_s, tt_error *err)
+tt_store_set_realised(
+    tt_store *store, int64_t ordinal, int64_t setting, double gain_s, double ratio, tt_error *err)
 {
-    const tti_store_cell cells[] = {TTI_INT(ordinal), TTI_REAL(gain_s)};
+    const tti_store_cell cells[] = {TTI_INT(ordinal), TTI_REAL(gain_s), TTI_REAL(ratio),
+                                    TTI_INT(setting)};
     TT_TRY(tti_store_write(store, TTI_STORE_GAIN, cells, TT_COUNT_OF(cells), err));
     if (sqlite3_changes(store->db) == 1)
         return TT_OK;

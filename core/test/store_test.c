@@ -78,6 +78,27 @@ put_events(tt_store *store, int count)
 }
 
 static void
+put_decision(tt_store *store)
+{
+    const tt_store_proposal proposal = {.ordinal = 7,
+                                        .time_s = 1.7,
+                                        .phase = "searching",
+                                        .setting = 3,
+                                        .current_setting = 0,
+                                        .log_ratio = -0.31,
+                                        .ei_seconds = 4.7,
+                                        .decision = "moved",
+                                        .reason = "expected gain above cost",
+                                        .realised_gain_s = (double)NAN,
+                                        .predicted_s = 0.0019,
+                                        .guard_left_s = 2.25,
+                                        .proposed = "servers 1",
+                                        .realised_ratio = (double)NAN};
+    OK(tt_store_put_proposal(store, &proposal, err));
+    OK(tt_store_set_realised(store, 7, 4, 3.9, 0.71, err));
+}
+
+static void
 put_everything(tt_store *store)
 {
     tt_store_run run;
@@ -131,18 +152,7 @@ put_everything(tt_store *store)
                                            .bytes_carried = 31234,
                                            .longest_wait_s = 0.00083};
     OK(tt_store_put_reconfiguration(store, &move, err));
-    const tt_store_proposal proposal = {.ordinal = 7,
-                                        .time_s = 1.7,
-                                        .phase = "searching",
-                                        .setting = 3,
-                                        .current_setting = 0,
-                                        .log_ratio = -0.31,
-                                        .ei_seconds = 4.7,
-                                        .decision = "moved",
-                                        .reason = "expected gain above cost",
-                                        .realised_gain_s = (double)NAN};
-    OK(tt_store_put_proposal(store, &proposal, err));
-    OK(tt_store_set_realised_gain(store, 7, 3.9, err));
+    put_decision(store);
     const tt_store_progress progress = {
         .time_s = 2.03, .iteration = 400, .epoch = 1.1, .loss = 0.71};
     OK(tt_store_put_progress(store, &progress, err));
@@ -157,7 +167,7 @@ rows_come_back(void **state)
     tt_store *store, *reader;
     OK(tt_store_create(path, &store, err));
     put_everything(store);
-    assert_int_equal(tt_store_set_realised_gain(store, 8, 1, NULL), TT_NOTFOUND);
+    assert_int_equal(tt_store_set_realised(store, 8, 1, 1, 1, NULL), TT_NOTFOUND);
     OK(tt_store_open_read(path, &reader, err));
     assert_true(number(reader, "SELECT count(*) FROM run") == 1);
     assert_true(number(reader,
@@ -179,6 +189,10 @@ rows_come_back(void **state)
                        " AND slope IS NULL AND last_iteration = 258 AND flags = 5") == 0.00331);
     assert_true(number(reader, "SELECT longest_wait_s FROM reconfiguration WHERE to_setting = 3 AND"
                                " bytes_carried = 31234 AND method = 'on demand'") == 0.00083);
+    assert_true(
+        number(reader,
+               "SELECT setting = 4 AND realised_ratio = 0.71 AND predicted_seconds = 0.0019 AND "
+               "guard_left_s = 2.25 AND proposed = 'servers 1' FROM proposal") == 1);
     assert_true(number(reader, "SELECT realised_gain_s FROM proposal WHERE decision = 'moved'") ==
                 3.9);
     assert_true(number(reader, "SELECT loss FROM progress WHERE iteration = 400") == 0.71);

@@ -69,6 +69,17 @@ on_window(void *self, const tt_tuner_window_record *record)
         tti_record_failed(tr, &err);
 }
 
+// Seconds the job still takes under the setting in force, as the estimator sees it.
+static double
+remaining_s(const tti_training *tr)
+{
+    tt_est_eta eta = {.seconds_median = NAN};
+    double t = tti_training_iteration_s(tr);
+    if (isfinite(t) && t > 0)
+        tt_estimator_eta(tr->estimator, log(t), 0.05, 0, 0, &eta);
+    return eta.seconds_median;
+}
+
 static void
 on_proposal(void *self, const tt_tuner_proposal *proposal)
 {
@@ -77,18 +88,22 @@ on_proposal(void *self, const tt_tuner_proposal *proposal)
     if (tr->store == NULL)
         return;
     if (isfinite(proposal->realised_ratio)) { // reported a second time: what it brought
-        tt_est_eta eta;
-        tt_estimator_eta(tr->estimator, log(tti_training_iteration_s(tr)), 0.05, 0, 0, &eta);
-        double gain = isfinite(eta.seconds_median)
-                          ? eta.seconds_median * (1 / proposal->realised_ratio - 1)
-                          : NAN;
-        if (tt_store_set_realised_gain(tr->store, (int64_t)proposal->id, gain, &err) != TT_OK)
+        double ratio = proposal->realised_ratio, left = remaining_s(tr);
+        double gain = isfinite(left) ? left * (1 / ratio - 1) : (double)NAN;
+        if (tt_store_set_realised(tr->store, (int64_t)proposal->id, proposal->setting_id, gain,
+                                  ratio, &err) != TT_OK)
             tti_record_failed(tr, &err);
         return;
     }
     // A setting is recorded when it is first in force; a proposal that was only considered has none
     // of its own.
     int known = proposal->setting_id != UINT32_MAX;
+    char difference[512] = "";
+    const tt_setting *about =
+        proposal->considered != NULL ? proposal->considered : proposal->setting;
+    if (about != NULL && about->count > 0)
+        (void)tt_setting_format(&tr->job->space, about, &tr->setting, difference,
+                                sizeof difference);
     if (known && proposal->setting != NULL)
         tti_training_record_setting(tr, proposal->setting_id, proposal->setting);
     tt_store_proposal row = {.ordinal = (int64_t)proposal->id,
@@ -100,7 +115,11 @@ on_proposal(void *self, const tt_tuner_proposal *proposal)
                              .log_ratio_sd = proposal->log_ratio_sd,
                              .ei_seconds = proposal->ei_s,
                              .cost_seconds = proposal->cost_s,
-                             .remaining_s = NAN,
+                             .remaining_s = remaining_s(tr),
+                             .predicted_s = proposal->predicted_s,
+                             .guard_left_s = proposal->guard_left_s,
+                             .proposed = difference[0] != '\0' ? difference : NULL,
+                             .realised_ratio = NAN,
                              .decision = tt_tuner_decision_name(proposal->decision),
                              .reason = proposal->reason,
                              .realised_gain_s = NAN};

@@ -157,14 +157,17 @@ typedef struct tt_store_proposal {
     const char *decision;                         // "moved", "stayed", "abandoned", "returned", ...
     const char *reason;
     double realised_gain_s; // measured later
+    double predicted_s;     // seconds per iteration under it, median
+    double guard_left_s;    // what might still be lost to trials then
+    const char *proposed;   // where it differs from the setting in force: "servers 1, spin 20"
+    double realised_ratio;  // as log_ratio, exponentiated: measured later
 } tt_store_proposal;
 TT_NODISCARD tt_status tt_store_put_proposal(tt_store *store,
                                              const tt_store_proposal *row,
                                              tt_error *err);
-TT_NODISCARD tt_status tt_store_set_realised_gain(tt_store *store,
-                                                  int64_t ordinal,
-                                                  double gain_s,
-                                                  tt_error *err);
+// What came of it, and the number its setting got. errors TT_NOTFOUND there is no such proposal
+TT_NODISCARD tt_status tt_store_set_realised(
+    tt_store *store, int64_t ordinal, int64_t setting, double gain_s, double ratio, tt_error *err);
 
 // level: "info", "warning", "error".
 TT_NODISCARD tt_status tt_store_put_event(
