@@ -72,6 +72,22 @@ tti_format_count(double count, char *out, size_t size)
     return out;
 }
 
+int
+tti_is(const char *word, const char *other)
+{
+    return word != NULL && strcmp(word, other) == 0;
+}
+
+void
+tti_append(char *out, size_t size, const char *format, ...)
+{
+    size_t used = strlen(out);
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(out + used, size - used, format, arguments);
+    va_end(arguments);
+}
+
 static const struct {
     const char *name;
     double bytes;
@@ -93,20 +109,14 @@ value_name(const char *names, double index, char *out, size_t size)
     return 1;
 }
 
-static int
-is_kind(const tt_store_knob *knob, const char *kind)
-{
-    return knob->kind != NULL && strcmp(knob->kind, kind) == 0;
-}
-
 char *
 tti_format_value(const tt_store_knob *knob, double value, int plain, char *out, size_t size)
 {
     if (isnan(value))
         (void)snprintf(out, size, "?");
-    else if (is_kind(knob, "bool"))
+    else if (tti_is(knob->kind, "bool"))
         (void)snprintf(out, size, "%s", value != 0 ? "on" : "off");
-    else if (is_kind(knob, "enum") && knob->values != NULL &&
+    else if (tti_is(knob->kind, "enum") && knob->values != NULL &&
              value_name(knob->values, value, out, size))
         return out;
     else if (knob->unit != NULL && strcmp(knob->unit, "bytes") == 0) {

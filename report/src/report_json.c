@@ -1,6 +1,5 @@
 // The report for programs: one JSON object whose keys are documented in docs/report.md.
-#include "report_model.h"
-#include <jansson.h>
+#include "report_json.h"
 #include <math.h>
 #include <string.h>
 
@@ -23,8 +22,8 @@ push(builder *b, json_t *array, json_t *value)
     b->failed |= json_array_append_new(array, value) != 0;
 }
 
-static json_t *
-real(double value)
+json_t *
+tti_json_real(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
 }
@@ -48,7 +47,7 @@ string(const char *value)
 static void
 put_real(builder *b, json_t *object, const char *key, double value)
 {
-    put(b, object, key, real(value));
+    put(b, object, key, tti_json_real(value));
 }
 
 static void
@@ -66,9 +65,8 @@ put_string(builder *b, json_t *object, const char *key, const char *value)
 // ---- parts
 // ---------------------------------------------------------------------------------------
 
-// A knob's value with the type it has: true, 3, 0.25, "avx2".
-static json_t *
-knob_value(const tt_store_knob *knob, double value)
+json_t *
+tti_json_knob_value(const tt_store_knob *knob, double value)
 {
     char text[64];
     if (isnan(value))
@@ -80,7 +78,7 @@ knob_value(const tt_store_knob *knob, double value)
         return json_integer((json_int_t)value);
     if (strcmp(kind, "enum") == 0)
         return string(tti_format_value(knob, value, 1, text, sizeof text));
-    return real(value);
+    return tti_json_real(value);
 }
 
 static json_t *
@@ -91,7 +89,7 @@ setting_object(builder *b, const tti_setting *setting)
     json_t *object = json_object();
     for (size_t i = 0; i < b->report->knobs.count; i++) {
         const tt_store_knob *knob = TTI_AT(b->report->knobs, tt_store_knob, i);
-        put(b, object, knob->id, knob_value(knob, setting->values[i]));
+        put(b, object, knob->id, tti_json_knob_value(knob, setting->values[i]));
     }
     return object;
 }
@@ -207,9 +205,9 @@ knobs_array(builder *b)
         put_string(b, o, "id", k->id);
         put_string(b, o, "kind", k->kind);
         put_string(b, o, "unit", k->unit);
-        put(b, o, "min", knob_value(k, k->min));
-        put(b, o, "max", knob_value(k, k->max));
-        put(b, o, "start", knob_value(k, k->start));
+        put(b, o, "min", tti_json_knob_value(k, k->min));
+        put(b, o, "max", tti_json_knob_value(k, k->max));
+        put(b, o, "start", tti_json_knob_value(k, k->start));
         put(b, o, "fixed", json_boolean(k->fixed));
         put_string(b, o, "reason", k->reason);
         put_string(b, o, "effect", k->effect);
@@ -261,6 +259,10 @@ proposals_array(builder *b)
         put_real(b, o, "remaining_seconds", p->remaining_s);
         put_string(b, o, "reason", p->reason);
         put_real(b, o, "realised_gain_seconds", p->realised_gain_s);
+        put_real(b, o, "predicted_seconds", p->predicted_s);
+        put_real(b, o, "guard_left_seconds", p->guard_left_s);
+        put_string(b, o, "proposed", p->proposed);
+        put_real(b, o, "realised_ratio", p->realised_ratio);
         push(b, array, o);
     }
     return array;

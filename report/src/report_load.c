@@ -238,7 +238,11 @@ read_proposal(tti_report *report, const tt_store_query *row)
                                         .remaining_s = REAL(9),
                                         .decision = TEXT(10),
                                         .reason = TEXT(11),
-                                        .realised_gain_s = REAL(12)};
+                                        .realised_gain_s = REAL(12),
+                                        .predicted_s = REAL(13),
+                                        .guard_left_s = REAL(14),
+                                        .proposed = TEXT(15),
+                                        .realised_ratio = REAL(16)};
     return status == TT_OK ? push(&report->proposals, &proposal, sizeof proposal) : status;
 }
 

@@ -5,6 +5,7 @@
 #include "tt/core_lock.h"
 #include "tt/core_mem.h"
 #include "tt/core_store.h"
+#include "tt/knobs.h"
 #include "tt/report.h"
 
 enum { TTI_CURVE_BINS = 120, TTI_KNOBS_MAX = 256, TTI_PHASES = 5 };
@@ -118,6 +119,22 @@ char *tti_format_time(double seconds, char *out, size_t size);
 char *tti_format_clock(double seconds, char *out, size_t size);
 // "71,300"
 char *tti_format_count(double count, char *out, size_t size);
+// ---- measurements and knobs (report_measure.c)
+
+// Whether a window measured its setting: not between two settings, and long enough for a time.
+int tti_is_measured(const tt_store_window *window);
+// Sorts them, ascending, and returns the middle one (of an even number the upper); NAN of none.
+double tti_report_median(double *values, size_t count);
+tt_knob_kind tti_report_knob_kind(const tt_store_knob *knob);
+// A knob of the store as one of a search space; `out` points to `description`.
+void tti_report_space_knob(const tt_store_knob *knob, tt_knob *description, tt_space_knob *out);
+
+// ---- words
+
+// Whether a word of the store (NULL: not known) is `other`.
+int tti_is(const char *word, const char *other);
+// Appends to the text in `out`, as far as there is room.
+void tti_append(char *out, size_t size, const char *format, ...) TT_PRINTF(3, 4);
 // A knob's value with its unit: "256 KiB", "on", "avx2", "3 threads". plain: as one writes it in a
 // job file: "256KiB", "on", "3".
 char *tti_format_value(const tt_store_knob *knob, double value, int plain, char *out, size_t size);
@@ -146,6 +163,8 @@ void tti_print_styled(const tti_printer *p, tti_style style, const char *text);
 // Words folded at the width; following lines begin with `indent` spaces. `column`: where the first
 // word starts.
 void tti_print_folded(const tti_printer *p, int column, int indent, const char *text);
+void tti_print_head(const tti_printer *p);  // what it was and how it ended
+void tti_print_worth(const tti_printer *p); // whether tuning was worth it, and its price
 void tti_print_verdict(const tti_printer *p);
 void tti_print_settings(const tti_printer *p);
 void tti_print_decisions(const tti_printer *p);

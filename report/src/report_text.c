@@ -1,5 +1,5 @@
 // The report for a terminal: verdict first, then what it rests on.
-#include "report_model.h"
+#include "explain.h"
 #include "tt/core_clock.h"
 #include <math.h>
 #include <stdlib.h>
@@ -101,41 +101,30 @@ tti_print_folded(const tti_printer *p, int column, int indent, const char *text)
 // ---- head
 // ----------------------------------------------------------------------------------------
 
-static void append(char *out, size_t size, const char *format, ...) TT_PRINTF(3, 4);
-
-static void
-append(char *out, size_t size, const char *format, ...)
-{
-    size_t used = strlen(out);
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(out + used, size - used, format, arguments);
-    va_end(arguments);
-}
-
 static void
 print_job(const tti_printer *p)
 {
     const tt_store_run *run = &p->report->run;
     char line[512] = "", number[40];
     if (run->model != NULL)
-        append(line, sizeof line, "%s, ", run->model);
+        tti_append(line, sizeof line, "%s, ", run->model);
     if (run->data_rows >= 0)
-        append(line, sizeof line, "%s rows, ",
-               tti_format_count((double)run->data_rows, number, sizeof number));
+        tti_append(line, sizeof line, "%s rows, ",
+                   tti_format_count((double)run->data_rows, number, sizeof number));
     if (run->data_features >= 0)
-        append(line, sizeof line, "%s features, ",
-               tti_format_count((double)run->data_features, number, sizeof number));
+        tti_append(line, sizeof line, "%s features, ",
+                   tti_format_count((double)run->data_features, number, sizeof number));
     if (run->nodes >= 0)
-        append(line, sizeof line, "%lld nodes%s%s, ", (long long)run->nodes,
-               run->engine != NULL ? " on engine " : "", run->engine != NULL ? run->engine : "");
+        tti_append(line, sizeof line, "%lld nodes%s%s, ", (long long)run->nodes,
+                   run->engine != NULL ? " on engine " : "",
+                   run->engine != NULL ? run->engine : "");
     if (run->driver != NULL)
-        append(line, sizeof line, "driver %s, ", run->driver);
+        tti_append(line, sizeof line, "driver %s, ", run->driver);
     if (run->consistency != NULL)
-        append(line, sizeof line, "%s, ", run->consistency);
-    append(line, sizeof line, "seed %llu", (unsigned long long)run->seed);
+        tti_append(line, sizeof line, "%s, ", run->consistency);
+    tti_append(line, sizeof line, "seed %llu", (unsigned long long)run->seed);
     if (run->tuner != NULL)
-        append(line, sizeof line, ", tuner: %s", run->tuner);
+        tti_append(line, sizeof line, ", tuner: %s", run->tuner);
     (void)fputs("  ", p->out);
     tti_print_folded(p, 2, 2, line);
     if (run->engine != NULL && strcmp(run->engine, "simulated") == 0)
@@ -157,16 +146,16 @@ append_validation(const tti_report *r, char *line, size_t size)
                               *best = tti_report_best_validation(r);
     if (row == NULL)
         return;
-    append(line, size, ". Validation loss %.4g", row->loss);
+    tti_append(line, size, ". Validation loss %.4g", row->loss);
     if (isfinite(row->accuracy))
-        append(line, size, ", accuracy %.4g", row->accuracy);
-    append(line, size, " at epoch %.1f (the classes' shares alone: loss %.4g)", row->epoch,
-           row->prior_loss);
+        tti_append(line, size, ", accuracy %.4g", row->accuracy);
+    tti_append(line, size, " at epoch %.1f (the classes' shares alone: loss %.4g)", row->epoch,
+               row->prior_loss);
     if (best != NULL && best != row)
-        append(line, size, ", the best of %zu evaluations %.4g at epoch %.1f", r->validations.count,
-               best->loss, best->epoch);
+        tti_append(line, size, ", the best of %zu evaluations %.4g at epoch %.1f",
+                   r->validations.count, best->loss, best->epoch);
     else
-        append(line, size, ", the best of %zu evaluations", r->validations.count);
+        tti_append(line, size, ", the best of %zu evaluations", r->validations.count);
 }
 
 static void
@@ -177,26 +166,27 @@ print_outcome(const tti_printer *p)
     const char *status = run->status != NULL ? run->status : "status not known";
     char line[900] = ": ", number[40];
     if (run->stop_reason != NULL && run->stop_reason[0] != '\0')
-        append(line, sizeof line, "%.400s; ", run->stop_reason);
+        tti_append(line, sizeof line, "%.400s; ", run->stop_reason);
     if (isnan(tti_report_last_loss(r)))
-        append(line, sizeof line, "loss not measured");
+        tti_append(line, sizeof line, "loss not measured");
     else
-        append(line, sizeof line, "loss %.4g", tti_report_last_loss(r));
+        tti_append(line, sizeof line, "loss %.4g", tti_report_last_loss(r));
     if (isfinite(run->target_loss))
-        append(line, sizeof line, " (target %.4g)", run->target_loss);
-    append(line, sizeof line, " after %s", tti_format_time(r->elapsed_s, number, sizeof number));
+        tti_append(line, sizeof line, " (target %.4g)", run->target_loss);
+    tti_append(line, sizeof line, " after %s",
+               tti_format_time(r->elapsed_s, number, sizeof number));
     if (isfinite(run->epochs))
-        append(line, sizeof line, ", %.3g epochs", run->epochs);
+        tti_append(line, sizeof line, ", %.3g epochs", run->epochs);
     if (r->iterations >= 0)
-        append(line, sizeof line, ", %s iterations",
-               tti_format_count((double)r->iterations, number, sizeof number));
+        tti_append(line, sizeof line, ", %s iterations",
+                   tti_format_count((double)r->iterations, number, sizeof number));
     if (isfinite(run->examples_per_second))
-        append(line, sizeof line, ", %s examples/s",
-               tti_format_count(run->examples_per_second, number, sizeof number));
+        tti_append(line, sizeof line, ", %s examples/s",
+                   tti_format_count(run->examples_per_second, number, sizeof number));
     for (size_t i = 0; i < r->metrics.count; i++) {
         const tti_metric *metric = TTI_AT(r->metrics, tti_metric, i);
-        append(line, sizeof line, "%s %s %.4g", i == 0 ? ". Test" : ",", metric->name,
-               metric->value);
+        tti_append(line, sizeof line, "%s %s %.4g", i == 0 ? ". Test" : ",", metric->name,
+                   metric->value);
     }
     append_validation(r, line, sizeof line);
     tti_print_styled(p, status_style(status), status);
@@ -265,8 +255,8 @@ print_faults(const tti_printer *p)
 // ---- the whole
 // -----------------------------------------------------------------------------------
 
-static void
-print_all(const tti_printer *p)
+void
+tti_print_head(const tti_printer *p)
 {
     const tt_store_run *run = &p->report->run;
     (void)fputs("run ", p->out);
@@ -276,6 +266,13 @@ print_all(const tti_printer *p)
     print_outcome(p);
     print_origin(p);
     print_silence(p);
+}
+
+static tt_status
+print_report(const tti_printer *p, tt_error *err)
+{
+    TT_UNUSED(err);
+    tti_print_head(p);
     tti_print_verdict(p);
     tti_print_settings(p);
     tti_print_decisions(p);
@@ -283,10 +280,26 @@ print_all(const tti_printer *p)
     tti_print_curve(p);
     print_faults(p);
     tti_print_next(p);
+    return TT_OK;
 }
 
-tt_status
-tt_report_text(const char *run, FILE *out, const tt_report_options *options, tt_error *err)
+static tt_status
+print_explanation(const tti_printer *p, tt_error *err)
+{
+    tti_explanation explanation;
+    TT_TRY(tti_explain(p->report, &explanation, err));
+    tti_print_explanation(p, &explanation);
+    tti_explain_fini(&explanation);
+    return TT_OK;
+}
+
+// Loads the run and prints it with `print`.
+static tt_status
+print_run(const char *run,
+          FILE *out,
+          const tt_report_options *options,
+          tt_status (*print)(const tti_printer *p, tt_error *err),
+          tt_error *err)
 {
     tti_report report;
     tt_status status = tti_report_load(&report, run, err);
@@ -297,16 +310,28 @@ tt_report_text(const char *run, FILE *out, const tt_report_options *options, tt_
         p.options.width = TT_MAX(p.options.width, WIDTH_MIN);
         tti_report_judge(&report, &p.verdict);
         if (report.has_run)
-            print_all(&p);
+            status = print(&p, err);
         else
             (void)fprintf(out,
                           "%s: this run wrote nothing down: it ended before its first commit.\n"
                           "\nRun it again: trimtab run job.yaml\n",
                           run);
-        if (fflush(out) != 0 || ferror(out))
+        if (status == TT_OK && (fflush(out) != 0 || ferror(out)))
             status = tt_error_set(err, TT_IO, NULL, "check the free space (df -h)",
                                   "cannot write the report");
     }
     tti_report_fini(&report);
     return status;
+}
+
+tt_status
+tt_report_text(const char *run, FILE *out, const tt_report_options *options, tt_error *err)
+{
+    return print_run(run, out, options, print_report, err);
+}
+
+tt_status
+tt_report_explain(const char *run, FILE *out, const tt_report_options *options, tt_error *err)
+{
+    return print_run(run, out, options, print_explanation, err);
 }

@@ -158,7 +158,7 @@ print_phases(const tti_printer *p)
 }
 
 void
-tti_print_verdict(const tti_printer *p)
+tti_print_worth(const tti_printer *p)
 {
     const tti_verdict *v = &p->verdict;
     tti_print_heading(p, "Was tuning worth it");
@@ -176,6 +176,12 @@ tti_print_verdict(const tti_printer *p)
         tti_print_folded(p, column, 2, text);
     }
     print_price(p);
+}
+
+void
+tti_print_verdict(const tti_printer *p)
+{
+    tti_print_worth(p);
     print_where_it_ended(p);
     print_phases(p);
 }

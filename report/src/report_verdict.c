@@ -7,18 +7,12 @@
 // Below this share of the whole nobody would notice, and two runs of one job differ by more.
 static const double noticeable = 0.02;
 
-static int
-is_status(const tti_report *r, const char *status)
-{
-    return r->run.status != NULL && strcmp(r->run.status, status) == 0;
-}
-
 static const char *
 reason_for_none(const tti_report *r)
 {
     if (!r->has_run)
         return "The run wrote nothing down before it ended.";
-    if (is_status(r, "failed"))
+    if (tti_is(r->run.status, "failed"))
         return "The run failed before it was done, so there is nothing to compare.";
     size_t tuned = 0;
     for (size_t i = 0; i < r->windows.count; i++)
@@ -52,7 +46,7 @@ tti_report_judge(const tti_report *r, tti_verdict *v)
 {
     double unknown = (double)NAN;
     *v = (tti_verdict){.basis = TTI_BASIS_NONE,
-                       .in_progress = is_status(r, "running"),
+                       .in_progress = tti_is(r->run.status, "running"),
                        .tuned_s = r->elapsed_s,
                        .untuned_s = unknown,
                        .untuned_low_s = unknown,
@@ -61,7 +55,7 @@ tti_report_judge(const tti_report *r, tti_verdict *v)
                        .speedup = unknown};
     v->why_none = reason_for_none(r);
     // A measured time is for the whole job: it says nothing about half of one.
-    int whole = !v->in_progress && !is_status(r, "failed");
+    int whole = !v->in_progress && !tti_is(r->run.status, "failed");
     if (r->has_run && whole && r->run.untuned_seconds > 0 && r->elapsed_s > 0) {
         v->basis = TTI_BASIS_MEASURED;
         v->untuned_s = r->run.untuned_seconds;

@@ -29,6 +29,15 @@ TT_NODISCARD tt_status tt_report_text(const char *run,
                                       FILE *out,
                                       const tt_report_options *options,
                                       tt_error *err);
+// The story of the tuning, in sentences: whether it was worth it, whether to trust the setting, how
+// the tuner came to it and why it stopped, which knobs mattered, what was never tried. errors as
+// tt_report_text
+TT_NODISCARD tt_status tt_report_explain(const char *run,
+                                         FILE *out,
+                                         const tt_report_options *options,
+                                         tt_error *err);
+// The same as one JSON object (docs/report.md). errors as tt_report_json
+TT_NODISCARD tt_status tt_report_explain_json(const char *run, FILE *out, tt_error *err);
 // One JSON object and a newline; keys in docs/report.md.
 TT_NODISCARD tt_status tt_report_json(const char *run, FILE *out, tt_error *err);
 
