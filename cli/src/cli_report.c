@@ -1,4 +1,4 @@
-// trimtab report, runs and compare.
+// trimtab report, explain, runs and compare.
 #include "cli_internal.h"
 #include "tt/report.h"
 #include <dirent.h>
@@ -62,10 +62,16 @@ tti_cli_find_run(const char *name, const char *runs_dir, char *out, size_t size)
     return 0;
 }
 
-// ---- report -----------------------------------------------------------------------------------
+// ---- report and explain -----------------------------------------------------------------------
 
-int
-tti_cli_report(int argc, char **argv)
+typedef tt_status (*print_text)(const char *run,
+                                FILE *out,
+                                const tt_report_options *options,
+                                tt_error *err);
+typedef tt_status (*print_json)(const char *run, FILE *out, tt_error *err);
+
+static int
+about_one_run(const char *command, int argc, char **argv, print_text text, print_json as_json)
 {
     const char *name = NULL, *runs_dir = "runs";
     int json = 0, all = 0;
@@ -75,13 +81,13 @@ tti_cli_report(int argc, char **argv)
         else if (strcmp(argv[i], "--all") == 0)
             all = 1;
         else if (strcmp(argv[i], "--runs") == 0 && i + 1 == argc)
-            return tti_cli_bad_usage("report", "--runs needs a value");
+            return tti_cli_bad_usage(command, "--runs needs a value");
         else if (strcmp(argv[i], "--runs") == 0)
             runs_dir = argv[++i];
         else if (argv[i][0] == '-')
-            return tti_cli_unknown_option("report", argv[i]);
+            return tti_cli_unknown_option(command, argv[i]);
         else if (name != NULL)
-            return tti_cli_bad_usage("report", "one run at a time, not '%s' and '%s'", name,
+            return tti_cli_bad_usage(command, "one run at a time, not '%s' and '%s'", name,
                                      argv[i]);
         else
             name = argv[i];
@@ -94,11 +100,22 @@ tti_cli_report(int argc, char **argv)
     tt_report_options options = {0};
     tt_report_options_detect(stdout, &options);
     options.all = all;
-    tt_status status =
-        json ? tt_report_json(run, stdout, &err) : tt_report_text(run, stdout, &options, &err);
+    tt_status status = json ? as_json(run, stdout, &err) : text(run, stdout, &options, &err);
     if (status != TT_OK)
         return tti_cli_fail(&err);
     return tti_cli_flush();
+}
+
+int
+tti_cli_report(int argc, char **argv)
+{
+    return about_one_run("report", argc, argv, tt_report_text, tt_report_json);
+}
+
+int
+tti_cli_explain(int argc, char **argv)
+{
+    return about_one_run("explain", argc, argv, tt_report_explain, tt_report_explain_json);
 }
 
 // ---- runs -------------------------------------------------------------------------------------

@@ -137,6 +137,37 @@ const tti_command tti_commands[] = {
      "\n"
      "example: trimtab report\n",
      tti_cli_report},
+    {"explain", "tell why a run ended in its setting, and whether to trust it",
+     "usage: trimtab explain [RUN] [--all] [--json] [--runs DIR]\n"
+     "\n"
+     "RUN is a run directory, or its name below ./runs; without it the newest run there. Tells in\n"
+     "sentences with numbers: was tuning worth it; should this setting be trusted; why this one\n"
+     "and what it was expected to save and did save; why exploring stopped; which knobs mattered,\n"
+     "with intervals; what was never tried.\n"
+     "\n"
+     "  --all          every trial and move, not only those that were an improvement\n"
+     "  --json         the same as one JSON object (docs/report.md)\n"
+     "  --runs DIR     where to look for RUN (default ./runs)\n"
+     "\n"
+     "example: trimtab explain\n",
+     tti_cli_explain},
+    {"replay", "run other tuners on what a run measured",
+     "usage: trimtab replay [RUN] [--tuner KEY=VALUE[,...] ...] [--seeds N] [--json] [--runs DIR]\n"
+     "\n"
+     "RUN is a run directory, or its name below ./runs; without it the newest run there. Runs the\n"
+     "job again in virtual time, among the settings that were measured, each as fast as it was, "
+     "and\n"
+     "says how long it takes with each tuner: to compare options and versions without training.\n"
+     "The same arguments give the same answer.\n"
+     "\n"
+     "  --tuner OPTIONS  model=sum|time|product|paper, enabled=on|off, initial_settings=N,\n"
+     "                   window=N, guard=P%; several times: each is one tuner (default model=sum)\n"
+     "  --seeds N        seeds of each (default 5)\n"
+     "  --json           the same as one JSON object (docs/report.md)\n"
+     "  --runs DIR       where to look for RUN (default ./runs)\n"
+     "\n"
+     "example: trimtab replay --tuner model=sum --tuner model=time,guard=5%\n",
+     tti_cli_replay},
     {"status", "say how a run stands that is going on: who is alive, where, how far",
      "usage: trimtab status [RUN] [--runs DIR] [--json]\n"
      "\n"
@@ -225,6 +256,27 @@ const tti_command tti_commands[] = {
      "\n"
      "example: trimtab knobs list\n",
      tti_cli_knobs},
+    {"tune", "tune anything: ask for settings, tell what came of them",
+     "usage: trimtab tune --space SPACE.yaml [--seed N] [--initial N] [--log FILE]\n"
+     "\n"
+     "The tuner without a job: minimises what somebody else measures. Reads requests from "
+     "standard\n"
+     "input and answers on standard output, one JSON object a line (docs/tune.md):\n"
+     "\n"
+     "  {\"ask\": 1}                                         a setting to evaluate\n"
+     "  {\"tell\": {\"id\": 1, \"y\": 3.2, \"noise\": 0.1}}        what came of it\n"
+     "  {\"tell\": {\"setting\": {\"workers\": 4}, \"y\": 3.0}}   of one that was not asked for\n"
+     "  {\"tell\": {\"id\": 2, \"failed\": true}}              it could not be evaluated\n"
+     "  {\"best\": 1}                                        the best setting so far\n"
+     "  {\"pending\": 1}                                     what was asked for and not told\n"
+     "\n"
+     "  --space FILE   knobs, their ranges and constraints\n"
+     "  --seed N       (default 1) the same seed and requests give the same answers\n"
+     "  --initial N    spread-out settings before the model proposes (default: by the knobs)\n"
+     "  --log FILE     keeps what was asked and told in FILE, and goes on with what is there\n"
+     "\n"
+     "example: trimtab tune --space examples/tune/space.yaml --log tuning.jsonl\n",
+     tti_cli_tune},
     {"repository", "list or forget what runs have learned",
      "usage: trimtab repository list [--file FILE] [--json]\n"
      "       trimtab repository forget RUN|--all [--file FILE]\n"

@@ -37,7 +37,27 @@ ends 0 "$trimtab" report "$finished/run.db"
 check 'a finished run, by its store' says '^converged: ' out
 ends 0 "$trimtab" report "$failed"
 check 'a failed run' says '^failed: loss became NaN or infinite' out
+ends 0 "$trimtab" explain "$finished"
+check 'explain answers whether tuning was worth it' says '^Was tuning worth it' out
+check 'explain answers whether to trust the setting' says '^Should I trust this setting' out
+mkdir -p other/known-law
+ends 0 "$tools/known_run" other/known-law/run.db
+tuned=other/known-law
+ends 0 "$trimtab" replay "$tuned" --tuner model=sum --tuner model=time,guard=5% --tuner enabled=off --seeds 3
+check 'a replay has a line for each tuner' [ "$(grep -cE '^  (model=sum|model=time,guard=5%|enabled=off) ' out)" -eq 3 ]
+mv out replayed
+ends 0 "$trimtab" replay "$tuned" --tuner model=sum --tuner model=time,guard=5% --tuner enabled=off --seeds 3
+check 'a replay is the same every time' cmp -s out replayed
+ends 0 "$trimtab" replay "$tuned" --json
+check 'a replay as JSON' "$tools/json_shape" replay_version:int settings:int tuners.tuner:string tuners.tried:number <out
+ends 2 "$trimtab" replay "$failed"
+check 'what cannot be replayed is said' says 'cannot be replayed' err
+ends 2 "$trimtab" replay "$tuned" --tuner model=best
+check 'a model that is none' says 'model is sum, time, product or paper' err
 for run in "$finished" "$failed" "$going"; do
+    ends 0 "$trimtab" explain "$run" --all
+    ends 0 "$trimtab" explain "$run" --json
+    check "$run explained as JSON" "$tools/json_shape" explain_version:int run:string trials.count:int <out
     ends 0 "$trimtab" report "$run" --json
     check "$run as JSON" "$tools/json_shape" report_version:int run.status:string verdict.basis:string <out
     ends 0 "$trimtab" report "$run" --all
