@@ -27,10 +27,11 @@ typedef enum tti_net_state {
 typedef struct tti_net_out {
     tti_net_state state;
     int fd;
-    int is_dirty, is_blocked; // something to send at the next flush; the socket is full
-    uint32_t failures;        // to connect, in a row
-    uint64_t next_ns;         // not tried again before
-    uint64_t deadline_ns;     // of connecting and greeting
+    int is_dirty, is_blocked;         // something to send at the next flush; the socket is full
+    uint32_t failures;                // to connect, in a row
+    uint64_t next_ns;                 // not tried again before
+    uint64_t dialled_ns, deadline_ns; // of connecting and greeting
+    uint64_t took_ns;                 // to connect and greet, the last time it did; 0: never
     tti_handshake handshake;
     tti_hello theirs;
     uint32_t theirs_count; // bytes of it that are here

@@ -12,6 +12,8 @@
 #define UNHEARD_NS  UINT64_C(1000000000)
 #define REPEAT_NS   UINT64_C(500000000)
 #define FAREWELL_NS UINT64_C(3000000000)
+// Of the failure timeout: how long the others wait for a host that is being launched anew.
+static const double MOMENT = 0.1;
 
 static void
 send_to(const tti_remote *remote, uint32_t host, int kind, const tt_span *spans, uint32_t count)
@@ -275,6 +277,7 @@ open_mesh(const tti_remote *remote,
           uint32_t mesh,
           const tt_net_address *address,
           int listener,
+          uint64_t timeout_ns,
           tt_mesh **out,
           tt_error *err)
 {
@@ -290,7 +293,7 @@ open_mesh(const tti_remote *remote,
                               .mesh = mesh,
                               .key = remote->key,
                               .is_open = remote->is_open,
-                              .timeout_ns = (uint64_t)(1e9 * remote->job->spec.failure_timeout)};
+                              .timeout_ns = timeout_ns};
     tt_status status = tt_mesh_open(ends, &options.rings, err);
     if (status == TT_OK)
         status = tt_net_mesh_open(&options, out, err);
@@ -300,8 +303,8 @@ open_mesh(const tti_remote *remote,
     return status;
 }
 
-// A host that is being launched anew is worth a moment's wait, and too few hosts are worth a longer
-// one.
+// A host that is being launched anew is worth a moment's wait, for it saves the others another
+// change; one that does not answer may be off for hours. Too few hosts are worth a longer wait.
 static void
 settle(tti_starter *starter)
 {
@@ -317,7 +320,7 @@ settle(tti_starter *starter)
         for (uint32_t h = 0; h < remote->host_count; h++)
             launching += remote->host[h].presence == TTI_AWAY &&
                          remote->host[h].losses <= (uint32_t)remote->job->spec.restarts;
-        if (nodes >= 2 && (launching == 0 || waited_s > timeout_s))
+        if (nodes >= 2 && (launching == 0 || waited_s > MOMENT * timeout_s))
             return;
         tt_mesh_wait(remote->hosts, remote->host_count, 5000000);
     }
@@ -329,10 +332,12 @@ open_meshes(tti_runtime *rt, tt_error *err)
     tti_remote *remote = rt->job->starter->self;
     remote->epoch += !rt->inherits;
     tti_remote_keep(remote);
+    double timeout_s = remote->job->spec.failure_timeout;
     TT_TRY(open_mesh(remote, tti_mesh_of_parameters(remote->epoch), remote->address,
-                     remote->listener, &rt->mesh, err));
+                     remote->listener, (uint64_t)(1e9 * timeout_s), &rt->mesh, err));
     return open_mesh(remote, tti_mesh_of_control(remote->epoch), remote->control,
-                     remote->control_listener, &rt->membership.control, err);
+                     remote->control_listener, tti_control_timeout_ns(timeout_s),
+                     &rt->membership.control, err);
 }
 
 static void
@@ -508,7 +513,8 @@ open_hosts_mesh(tti_remote *remote, tt_error *err)
                               .mesh = TTI_MESH_OF_HOSTS,
                               .key = remote->key,
                               .is_open = remote->is_open,
-                              .timeout_ns = (uint64_t)(1e9 * remote->job->spec.failure_timeout)};
+                              .timeout_ns =
+                                  tti_control_timeout_ns(remote->job->spec.failure_timeout)};
     tt_status status = unknown != NULL
                            ? tt_mesh_open(ends, &options.rings, err)
                            : tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the hosts");

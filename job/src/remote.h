@@ -19,6 +19,13 @@ tti_mesh_of_parameters(uint32_t epoch)
 {
     return 2 * epoch + 2;
 }
+// Frames of control are few and said again: a connection in which they are stuck is given up sooner
+// than a node, for a new one is quicker there than the system, whose pauses double.
+static inline uint64_t
+tti_control_timeout_ns(double failure_timeout_s)
+{
+    return (uint64_t)(1e9 * 0.25 * failure_timeout_s);
+}
 static inline uint32_t
 tti_mesh_of_control(uint32_t epoch)
 {

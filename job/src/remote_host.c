@@ -68,6 +68,7 @@ open_net(const host *h,
          const uint8_t *is_here,
          const tt_net_address *address,
          int listener,
+         uint64_t timeout_ns,
          tt_mesh **out,
          tt_error *err)
 {
@@ -81,7 +82,7 @@ open_net(const host *h,
                               .mesh = mesh,
                               .key = h->in.key,
                               .is_open = h->in.is_open,
-                              .timeout_ns = (uint64_t)(1e9 * h->in.timeout_s)};
+                              .timeout_ns = timeout_ns};
     tt_status status = tt_net_mesh_open(&options, out, err);
     tt_net_key_forget(&options.key);
     return status;
@@ -109,12 +110,12 @@ open_task_meshes(const host *h,
     tt_status status = tt_mesh_attach(descriptors[0], &rings, err);
     if (status == TT_OK)
         status = open_net(h, b, tti_mesh_of_parameters(b->call.epoch), rings, is_here, b->address,
-                          descriptors[1], mesh, err);
+                          descriptors[1], (uint64_t)(1e9 * h->in.timeout_s), mesh, err);
     if (status == TT_OK)
         status = tt_mesh_open(count + 1, &rings, err);
     if (status == TT_OK)
         status = open_net(h, b, tti_mesh_of_control(b->call.epoch), rings, is_self, masters,
-                          descriptors[2], control, err);
+                          descriptors[2], tti_control_timeout_ns(h->in.timeout_s), control, err);
     tt_mem_free(masters);
     return status;
 }
@@ -379,7 +380,7 @@ open_mesh(host *h, tt_error *err)
                               .mesh = TTI_MESH_OF_HOSTS,
                               .key = h->in.key,
                               .is_open = h->in.is_open,
-                              .timeout_ns = (uint64_t)(1e9 * h->in.timeout_s)};
+                              .timeout_ns = tti_control_timeout_ns(h->in.timeout_s)};
     tt_status status = tt_net_listen(&own, &options.listener, err);
     h->address = own;
     if (status == TT_OK) {
