@@ -14,7 +14,8 @@ static int
 is_of_hosts(const tt_sim_fault *fault)
 {
     return fault->kind == TT_SIM_PAUSE || fault->kind == TT_SIM_SLOW ||
-           fault->kind == TT_SIM_CRASH || fault->kind == TT_SIM_SKEW;
+           fault->kind == TT_SIM_CRASH || fault->kind == TT_SIM_SKEW ||
+           fault->kind == TT_SIM_NARROW;
 }
 
 static int
@@ -26,15 +27,21 @@ in_range(const tt_sim_fault *fault, uint32_t host)
 // ---- hosts -------------------------------------------------------------------------------------
 
 static double
-slowness_of(const tt_sim *sim, uint32_t host)
+factor_of(const tt_sim *sim, tt_sim_fault_kind kind, uint32_t host)
 {
-    double slowness = 1;
+    double factor = 1;
     for (uint32_t i = 0; i < sim->options.fault_count; i++) {
         const tt_sim_fault *fault = &sim->faults[i];
-        if (fault->kind == TT_SIM_SLOW && holds(sim, fault) && in_range(fault, host))
-            slowness *= fault->factor;
+        if (fault->kind == kind && holds(sim, fault) && in_range(fault, host))
+            factor *= fault->factor;
     }
-    return slowness;
+    return factor;
+}
+
+double
+tti_faults_narrowness(const tt_sim *sim, uint32_t host)
+{
+    return sim->narrows ? factor_of(sim, TT_SIM_NARROW, host) : 1;
 }
 
 uint64_t
@@ -132,7 +139,7 @@ on_change(void *self, uint64_t index)
         if (!in_range(fault, h))
             continue;
         if (fault->kind == TT_SIM_SLOW)
-            tti_processors_slow(&sim->hosts[h], slowness_of(sim, h));
+            tti_processors_slow(&sim->hosts[h], factor_of(sim, TT_SIM_SLOW, h));
         else if (holds(sim, fault))
             tti_processors_pause(&sim->hosts[h], (uint64_t)llround(1e9 * fault->end_s));
     }
@@ -151,6 +158,10 @@ tti_faults_begin(tt_sim *sim)
         }
         if (fault->kind == TT_SIM_SKEW) {
             sim->skews_clocks = 1;
+            continue;
+        }
+        if (fault->kind == TT_SIM_NARROW) {
+            sim->narrows = 1;
             continue;
         }
         tti_agenda_put(&sim->agenda, (uint64_t)llround(1e9 * fault->begin_s), on_change, sim, i);

@@ -91,6 +91,8 @@ void tti_processors_clear(tti_processors *p);
 void tti_faults_begin(struct tt_sim *sim);
 // By how much the host's clock is ahead now.
 uint64_t tti_faults_skew_ns(const struct tt_sim *sim, uint32_t host);
+// Seconds that a byte takes through the host's network card, over those without faults.
+double tti_faults_narrowness(const struct tt_sim *sim, uint32_t host);
 // What happens to a message from one host to another now.
 typedef struct tti_fate {
     int dropped, duplicated, overtaken;
@@ -150,6 +152,7 @@ struct tt_sim {
     uint64_t *fault_count; // [options.fault_count] messages counted
     int counts_messages;   // some fault does
     int skews_clocks;      // some fault does
+    int narrows;           // some fault slows network cards down
     void (*on_host)(void *self, uint32_t host, int up);
     void *on_host_self;
     struct sim_mesh *meshes; // open ones

@@ -150,12 +150,14 @@ arrival_between_hosts(sim_mesh *mesh, const message *m, uint32_t from_host, uint
     sim_card *from = &mesh->cards[from_host], *to = &mesh->cards[to_host];
     double bytes = (double)(m->wire_bytes + (size_t)m->chunks * HEADER_BYTES);
     double first = fmin(bytes, mesh->ends[m->from].chunk_bytes);
-    uint64_t whole_ns = ns_of(bytes / network->bytes_per_s);
-    uint64_t first_ns = ns_of(first / network->bytes_per_s);
-    mesh->sim->hosts[from_host].sent_s += 1e-9 * (double)whole_ns;
-    mesh->sim->hosts[to_host].received_s += 1e-9 * (double)whole_ns;
+    double out_rate = network->bytes_per_s / tti_faults_narrowness(mesh->sim, from_host);
+    double in_rate = network->bytes_per_s / tti_faults_narrowness(mesh->sim, to_host);
+    uint64_t out_ns = ns_of(bytes / out_rate), in_ns = ns_of(bytes / fmin(in_rate, out_rate));
+    uint64_t first_ns = ns_of(first / out_rate);
+    mesh->sim->hosts[from_host].sent_s += 1e-9 * (double)out_ns;
+    mesh->sim->hosts[to_host].received_s += 1e-9 * (double)ns_of(bytes / in_rate);
     uint64_t begin = TT_MAX(mesh->sim->now_ns, from->out_free_ns);
-    from->out_free_ns = begin + whole_ns;
+    from->out_free_ns = begin + out_ns;
     if (network->oversubscription > 1) {
         double share = network->oversubscription / mesh->sim->options.host_count;
         begin = TT_MAX(begin, mesh->switch_free_ns);
@@ -163,8 +165,8 @@ arrival_between_hosts(sim_mesh *mesh, const message *m, uint32_t from_host, uint
     }
     uint64_t first_there = begin + first_ns + ns_of(latency_s(mesh));
     uint64_t receive = TT_MAX(first_there, to->in_free_ns);
-    to->in_free_ns = receive + whole_ns;
-    return receive + whole_ns;
+    to->in_free_ns = receive + in_ns;
+    return receive + in_ns;
 }
 
 // A pair's order is kept, unless a fault lets others overtake.

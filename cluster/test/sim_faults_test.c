@@ -122,6 +122,83 @@ messages_suffer(void **state)
     assert_true(tally.came == 1000 && tally.out_of_order > 50);
 }
 
+enum { SENT = 2, PAYLOAD = 10000 };
+static double sent_s[SENT], came_s[SENT];
+
+static void
+note_arrival(void *self, const tt_frame *frame, const uint8_t *payload)
+{
+    TT_UNUSED(payload);
+    came_s[frame->sequence] = now_s(self);
+}
+
+static void *
+send_before_and_after(void *self)
+{
+    static const uint8_t payload[PAYLOAD];
+    worker *one = self;
+    tt_sim_settle_on(one->w->sim, 1);
+    tt_outbox out = tt_mesh_outbox(one->w->mesh, 1);
+    const tt_span span = {payload, PAYLOAD};
+    for (uint32_t i = 0; i < SENT; i++) {
+        tt_frame frame = {.kind = TT_FRAME_PUSH, .sequence = i};
+        sent_s[i] = now_s(one->w);
+        out.send(out.self, 0, &frame, &span, 1);
+        tt_mesh_flush(one->w->mesh, 1);
+        sleep_s(one->w, 0.5);
+    }
+    return NULL;
+}
+
+static void
+time_arrivals(void *self)
+{
+    world *w = self;
+    worker sender = {.w = w};
+    tt_error err = {0};
+    const tt_sim_network net = {.bytes_per_s = 1e6, .oversubscription = 1};
+    assert_int_equal(tt_sim_mesh_open(w->sim, &net, 2, (const uint32_t[]){0, 1}, &w->mesh, &err),
+                     TT_OK);
+    start(&sender, send_before_and_after);
+    tt_sim_settle_on(w->sim, 0);
+    while (now_s(w) < 1)
+        if (tt_mesh_receive(w->mesh, 0, 64, note_arrival, w) == 0)
+            tt_mesh_wait(w->mesh, 0, 10000000);
+    tt_thread_join(&sender.thread);
+    tt_mesh_close(w->mesh);
+}
+
+// A message is stored at each end: it takes two times its bytes / rate.
+static void
+cards_grow_narrow(void **state)
+{
+    TT_UNUSED(state);
+    static const struct {
+        uint32_t from, to;
+        double times; // as long
+    } cases[] = {
+        {1, 1, 4}, {0, 0, 2.5}, {0, 1, 4}, {TT_SIM_ANY, TT_SIM_ANY, 4}}; // sender, receiver, both
+    for (size_t i = 0; i < TT_COUNT_OF(cases); i++) {
+        const tt_sim_fault fault = {.kind = TT_SIM_NARROW,
+                                    .from = cases[i].from,
+                                    .to = cases[i].to,
+                                    .factor = 4,
+                                    .begin_s = 0.25,
+                                    .end_s = INFINITY};
+        const tt_sim_host hosts[] = {{1, 1}, {1, 1}};
+        world w = {0};
+        memset(came_s, 0, sizeof came_s);
+        run_world(
+            &w,
+            &(tt_sim_options){.host_count = 2, .hosts = hosts, .fault_count = 1, .faults = &fault},
+            time_arrivals);
+        double wide = came_s[0] - sent_s[0], narrow = came_s[1] - sent_s[1];
+        assert_true(wide > 2 * PAYLOAD / 1e6 && wide < 2.1 * PAYLOAD / 1e6);
+        if (fabs(narrow / wide - cases[i].times) > 1e-3)
+            fail_msg("case %zu: %g times as long instead of %g", i, narrow / wide, cases[i].times);
+    }
+}
+
 static void
 links_are_cut(void **state)
 {
@@ -189,9 +266,8 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hosts_pause_and_slow_down),
-        cmocka_unit_test(messages_suffer),
-        cmocka_unit_test(links_are_cut),
+        cmocka_unit_test(hosts_pause_and_slow_down), cmocka_unit_test(cards_grow_narrow),
+        cmocka_unit_test(messages_suffer),           cmocka_unit_test(links_are_cut),
         cmocka_unit_test(clocks_are_skewed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,11 +15,11 @@ typedef struct fault_spec {
 
 // The last one is nothing that the simulation does: the job's master dies, and there is another.
 static const char *const kinds[] = {"drop", "duplicate", "delay", "reorder", "cut_off", "pause",
-                                    "slow", "crash",     "skew",  "master",  NULL};
+                                    "slow", "crash",     "skew",  "narrow",  "master",  NULL};
 enum { KIND_MASTER = TT_COUNT_OF(kinds) - 2 };
-static const tt_sim_fault_kind kind_of[] = {TT_SIM_DROP,    TT_SIM_DUPLICATE, TT_SIM_DELAY,
-                                            TT_SIM_REORDER, TT_SIM_CUT_OFF,   TT_SIM_PAUSE,
-                                            TT_SIM_SLOW,    TT_SIM_CRASH,     TT_SIM_SKEW};
+static const tt_sim_fault_kind kind_of[] = {
+    TT_SIM_DROP,  TT_SIM_DUPLICATE, TT_SIM_DELAY, TT_SIM_REORDER, TT_SIM_CUT_OFF,
+    TT_SIM_PAUSE, TT_SIM_SLOW,      TT_SIM_CRASH, TT_SIM_SKEW,    TT_SIM_NARROW};
 static const tt_config_key keys[] = {
     {.path = "kind",
      .kind = TT_CONFIG_ENUM,
@@ -82,7 +82,7 @@ static int
 is_of_hosts(tt_sim_fault_kind kind)
 {
     return kind == TT_SIM_CUT_OFF || kind == TT_SIM_PAUSE || kind == TT_SIM_SLOW ||
-           kind == TT_SIM_CRASH || kind == TT_SIM_SKEW;
+           kind == TT_SIM_CRASH || kind == TT_SIM_SKEW || kind == TT_SIM_NARROW;
 }
 
 static int
@@ -128,7 +128,7 @@ read_fault(tt_job *job, const tt_config_node *node)
         tt_config_complain(job->config, node, "hosts are counted from 0",
                            "there is no host %lld: there are %lld", (long long)TT_MAX(f.from, f.to),
                            (long long)hosts);
-    if (is_of_hosts(kind) && f.from < 0)
+    if (is_of_hosts(kind) && f.from < 0 && kind != TT_SIM_NARROW)
         tt_config_complain(job->config, node, "add from: HOST, and to: HOST for several",
                            "%s does not say which host", kinds[f.kind]);
     if (is_of_hosts(kind) && f.to < 0)

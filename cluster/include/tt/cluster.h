@@ -43,13 +43,15 @@ typedef enum tt_sim_fault_kind {
     // The host's clock jumps ahead by `seconds`, and gains (factor - 1) seconds a second until
     // end_s; what it is ahead then, it stays.
     TT_SIM_SKEW,
+    TT_SIM_NARROW, // the network card of the host carries 1 / `factor` as many bytes a second
 } tt_sim_fault_kind;
 
 enum { TT_SIM_ANY = UINT32_MAX };
 
 typedef struct tt_sim_fault {
     tt_sim_fault_kind kind;
-    // Messages: hosts that send and receive, or TT_SIM_ANY. Hosts: the first and the last of them.
+    // Messages: hosts that send and receive, or TT_SIM_ANY. Hosts: the first and the last of them,
+    // or from TT_SIM_ANY: all.
     uint32_t from, to;
     double share, seconds, factor;
     uint64_t messages;
