@@ -30,8 +30,8 @@ read_number(const char *text, double least, double most, double *out)
 static const char *
 read_pair(const char *key, const char *value, tt_replay_variant *out)
 {
-    static const char *const keys[] = {"model",  "enabled", "initial_settings",
-                                       "window", "guard",   NULL};
+    static const char *const keys[] = {"model",   "enabled", "initial_settings", "window", "guard",
+                                       "without", NULL};
     double number;
     size_t k = 0;
     while (keys[k] != NULL && strcmp(keys[k], key) != 0)
@@ -59,8 +59,12 @@ read_pair(const char *key, const char *value, tt_replay_variant *out)
         return NULL;
     case 4:
         return read_number(value, 1e-3, 10, &out->guard) ? NULL : "guard is a share such as 10%";
+    case 5:
+        return tt_tuner_rules_read(value, &out->without)
+                   ? NULL
+                   : "without is rules with + between them, such as guard+control (docs/report.md)";
     default:
-        return "a tuner has model, enabled, initial_settings, window and guard";
+        return "a tuner has model, enabled, initial_settings, window, guard and without";
     }
 }
 

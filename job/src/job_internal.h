@@ -80,6 +80,8 @@ typedef struct tti_spec {
     int tuner_enabled, tuner_model, tuner_estimator, tuner_compare;
     int64_t initial_settings, window;
     double guard;
+    const char *tuner_without;
+    unsigned without; // bits of tt_tuner_rule
     const tt_config_node *script;
     const char *runs_dir;
     int npz;

@@ -838,6 +838,11 @@ const tt_config_key tti_job_keys[] = {
      .default_text = "0.1",
      .flags = TT_CONFIG_ABOVE_MIN | TT_CONFIG_PERCENT,
      .help = "never slower than the start setting by more than this share"},
+    {.path = "tuner.without",
+     .kind = TT_CONFIG_STRING,
+     .offset = AT(tuner_without),
+     .help = "rules of the tuner to leave out, to see what they are worth: `guard+control` "
+             "(docs/report.md lists them)"},
     {.path = "tuner.compare",
      .kind = TT_CONFIG_BOOL,
      .offset = AT(tuner_compare),

@@ -285,6 +285,22 @@ check_optimizer(tt_job *job)
 }
 
 static void
+check_tuner(tt_job *job)
+{
+    tti_spec *spec = &job->spec;
+    if (spec->tuner_without == NULL)
+        return;
+    if (!tt_tuner_rules_read(spec->tuner_without, &spec->without))
+        tt_config_complain_key(job->config, "tuner.without",
+                               "write names with + between them, such as guard+control; "
+                               "docs/report.md lists them",
+                               "'%s' names a rule that the tuner does not have",
+                               spec->tuner_without);
+    else if (spec->tuner_model == TT_TUNER_MODEL_PAPER)
+        refuse(job, "tuner.without", "is of the tuner's own way", "take the line out");
+}
+
+static void
 check_stop(tt_job *job)
 {
     tti_spec *spec = &job->spec;
@@ -316,6 +332,7 @@ read_configuration(tt_job *job, const tt_job_source *source, FILE *errors, tt_er
         check_cluster(job);
         check_optimizer(job);
         check_stop(job);
+        check_tuner(job);
         if (job->node_count > 1 || job->spec.driver == TTI_DRIVER_IN_PLACE)
             TT_TRY(tti_job_space(job, err));
         TT_TRY(tti_job_faults(job, err));

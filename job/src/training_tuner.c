@@ -153,9 +153,11 @@ tti_job_tuner_text(const tt_job *job, char *out, size_t size)
     else if (!job->spec.tuner_enabled || tt_space_free_count(&job->space) == 0)
         (void)snprintf(out, size, "off");
     else
-        (void)snprintf(out, size, "model %s, estimator %s",
+        (void)snprintf(out, size, "model %s, estimator %s%s%s",
                        tt_tuner_model_name((tt_tuner_model)job->spec.tuner_model),
-                       tt_est_method_name(tti_job_estimator(job)));
+                       tt_est_method_name(tti_job_estimator(job)),
+                       job->spec.without != 0 ? ", without " : "",
+                       job->spec.without != 0 ? job->spec.tuner_without : "");
     return out;
 }
 
@@ -168,6 +170,7 @@ tti_training_open_tuner(tti_training *tr, tt_error *err)
                                 .initial_settings = (uint32_t)spec->initial_settings,
                                 .window = (uint32_t)spec->window,
                                 .guard = spec->guard,
+                                .without = spec->without,
                                 .seed = (uint64_t)spec->seed,
                                 .nodes = tr->job->node_count,
                                 .budget_s = isfinite(spec->stop_time) ? spec->stop_time : 0,

@@ -38,6 +38,7 @@ run_variant(session *s, const tt_replay_variant *v, outcome *o, tt_error *err)
                                     .initial_settings = v->initial_settings,
                                     .window = v->window,
                                     .guard = v->guard,
+                                    .without = v->without,
                                     .seed = i + 1};
         tt_replay_result result;
         tti_replay_world_options(s->world, &options);

@@ -54,6 +54,10 @@ ends 2 "$trimtab" replay "$failed"
 check 'what cannot be replayed is said' says 'cannot be replayed' err
 ends 2 "$trimtab" replay "$tuned" --tuner model=best
 check 'a model that is none' says 'model is sum, time, product or paper' err
+ends 0 "$trimtab" replay "$tuned" --tuner model=sum --tuner without=spread+guard --seeds 2
+check 'rules left out' says '^  without=spread.guard ' out
+ends 2 "$trimtab" replay "$tuned" --tuner without=luck
+check 'a rule that is none' says 'without is rules with . between them' err
 for run in "$finished" "$failed" "$going"; do
     ends 0 "$trimtab" explain "$run" --all
     ends 0 "$trimtab" explain "$run" --json

@@ -29,7 +29,8 @@ make_plan(tt_tuner *t)
             !tt_setting_equal(&o->warm[i], &t->search.base) &&
             !tt_setting_equal(&o->warm[i], &t->tried[0].setting))
             t->plan[t->plan_count++] = o->warm[i];
-    if (t->plan_count > 0 || t->search.dims == 0 || t->warm)
+    if (t->plan_count > 0 || t->search.dims == 0 || t->warm ||
+        !tti_tuner_follows(t, TT_TUNER_RULE_SPREAD))
         return;
     wanted = wanted > 0 ? wanted : t->prior_count > 0 ? PLAN_REMEMBERING : PLAN_DEAR;
     t->plan_count = tt_search_spread(&t->search, o->seed, t->taken, (uint32_t)t->tried_count,
@@ -104,7 +105,7 @@ watch_trial(tt_tuner *t, const tt_est_window *w, double *seen, const char **why)
     int rising = (w->flags & (TT_EST_RISING | TT_EST_DIVERGING)) != 0 && tti_tuner_is_to_blame(t);
     if (t->current == 0)
         return t->warm && rising ? leave_diverged(t, "rises under it") : TTI_NEXT_WINDOW;
-    int slow = too_slow(t, w, seen);
+    int slow = too_slow(t, w, seen) && tti_tuner_follows(t, TT_TUNER_RULE_ABANDON);
     if (rising && t->current != t->own_id) {
         ban_diverged(t);
         *why = "the loss rises under it";
@@ -180,12 +181,14 @@ rest(tt_tuner *t, const tti_choice *c)
         t->next_decision_s = t->now_s + HELD_FITS * fit;
         return;
     }
-    if (c->decision != TT_TUNER_QUIT && t->tried[c->id].row_windows < TTI_REPLICATES) {
+    if (c->decision != TT_TUNER_QUIT && t->tried[c->id].row_windows < tti_tuner_replicates(t)) {
         t->next_decision_s = t->now_s;
         t->phase = TT_TUNER_SETTLED;
         return;
     }
-    t->rest_s = fmax(REST_FITS * fit, REST_GROWTH * t->rest_s);
+    t->rest_s = tti_tuner_follows(t, TT_TUNER_RULE_REST)
+                    ? fmax(REST_FITS * fit, REST_GROWTH * t->rest_s)
+                    : 0;
     t->next_decision_s = t->now_s + t->rest_s;
     t->phase = c->decision == TT_TUNER_QUIT ? TT_TUNER_OFF : TT_TUNER_SETTLED;
 }

@@ -112,6 +112,8 @@ weigh(const tt_tuner *t, const tti_frame *f, const tti_tried *x, tti_choice *c)
                 worse * tti_tuner_switch_s(t, f->best, &x->setting) +
                 tti_tuner_expected_loss(t, f, x, o) +
                 tti_tuner_fit_seconds(t) / t->options.processors;
+    if (!tti_tuner_follows(t, TT_TUNER_RULE_COST))
+        return c->ei_s;
     return c->ei_s - c->cost_s + tti_tuner_switch_s(t, f->from, &t->tried[f->best].setting);
 }
 
@@ -220,7 +222,8 @@ reference(const tt_tuner *t, double stage, int must_leave)
     const tti_tried *current = &t->tried[t->current];
     if (must_leave && best == t->current)
         return t->ref_id;
-    if (must_leave || best == t->current || current->row < 0 || current->banned)
+    if (must_leave || best == t->current || current->row < 0 || current->banned ||
+        !tti_tuner_follows(t, TT_TUNER_RULE_HYSTERESIS))
         return best;
     double mean, sd, mean_best;
     tti_tuner_log_t(t, current->x, &mean, &sd);
@@ -257,6 +260,8 @@ open_frame(tt_tuner *t, int must_leave, tti_frame *f, tt_error *err)
         f->left_long_s = fmin(f->left_long_s, rest);
     }
     f->guard_s = tti_tuner_guard_left(t);
+    if (!tti_tuner_follows(t, TT_TUNER_RULE_GUARD))
+        f->guard_s = INFINITY;
     f->trial_s = tti_tuner_switching_spent(t) ? -1 : f->guard_s;
     return tt_gp_slice_open(t->gp, f->stage, best->x, &f->slice, err);
 }
@@ -307,9 +312,9 @@ settle(const tt_tuner *t, const tti_frame *f, const contest *c, tti_choice *out)
     } else {
         char again[64] = "";
         const uint32_t seen = t->tried[f->best].row_windows;
-        if (seen < TTI_REPLICATES && out->decision != TT_TUNER_QUIT)
+        if (seen < tti_tuner_replicates(t) && out->decision != TT_TUNER_QUIT)
             (void)snprintf(again, sizeof again, " to measure it again (window %u of %d)", seen + 1,
-                           TTI_REPLICATES);
+                           (int)tti_tuner_replicates(t));
         (void)snprintf(out->reason, sizeof out->reason, "staying in setting %u%s: %s", f->best,
                        again, text);
     }
@@ -365,6 +370,8 @@ control_due(const tt_tuner *t, const tti_frame *f)
 {
     double gain = log(f->start_t / f->best_t) + f->best_rate - f->start_rate;
     uint32_t due = f->best;
+    if (!tti_tuner_follows(t, TT_TUNER_RULE_CONTROL))
+        return TTI_TUNER_NOBODY;
     if (gain < START_BEATEN && t->tried[f->yardstick].seen_window < t->tried[due].seen_window)
         due = f->yardstick;
     int old = t->window_index - t->tried[due].seen_window >= CONTROL_EVERY;

@@ -120,7 +120,8 @@ tti_tuner_switching_spent(const tt_tuner *t)
 {
     // The job may end several times sooner than at the start setting's speed, so little of what is
     // left counts.
-    return t->lost_s > SWITCH_SHARE * (t->now_s - t->begin_s + 0.2 * least_seconds_left(t));
+    return tti_tuner_follows(t, TT_TUNER_RULE_SHARE) &&
+           t->lost_s > SWITCH_SHARE * (t->now_s - t->begin_s + 0.2 * least_seconds_left(t));
 }
 
 double

@@ -288,6 +288,12 @@ double tti_tuner_switch_s(const tt_tuner *t, uint32_t from, const tt_setting *to
 double
 tti_tuner_window_loss(const tt_tuner *t, const tti_tried *setting, double t_ref, double ratio);
 
+// ---- tuner_rules.c ----------------------------------------------------------------------------
+
+int tti_tuner_follows(const tt_tuner *t, tt_tuner_rule rule);
+// Windows in which the best setting is measured before it is rested in.
+uint32_t tti_tuner_replicates(const tt_tuner *t);
+
 // ---- tuner_stability.c: what the loss bears ---------------------------------------------------
 
 // As far as is known the loss does not rise under it.

@@ -32,6 +32,9 @@ check_options(const tt_space *space, const tt_tuner_options *o, tt_error *err)
         (o->start != NULL || o->warm_count > 0 || o->prior_count > 0))
         return tt_error_set(err, TT_INVALID, "tuner.model", NULL,
                             "model %s takes nothing of earlier runs", tti_ways[o->model]->name);
+    if (tti_ways[o->model]->forget == NULL && o->without != 0)
+        return tt_error_set(err, TT_INVALID, "tuner.without", NULL,
+                            "model %s has no rules to leave out", tti_ways[o->model]->name);
     if (!(o->budget_s >= 0) || !(o->window_s_min >= 0))
         return tt_error_set(err, TT_INVALID, "tuner", NULL, "times must not be negative");
     return TT_OK;

@@ -100,6 +100,10 @@ double
 tti_tuner_log_rate(const tt_tuner *t, const tti_tried *setting, uint32_t id, double *sd)
 {
     double mean = 0, spread = 0, moved = 0, size = 0;
+    if (sd != NULL)
+        *sd = 0;
+    if (!tti_tuner_follows(t, TT_TUNER_RULE_RATE))
+        return 0;
     tt_estimator_log_rate(t->estimator, id, setting->feature, setting->feature_count, &mean,
                           &spread);
     mean = isfinite(mean) ? mean : 0;

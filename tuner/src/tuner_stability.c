@@ -77,13 +77,14 @@ ceiling(const tt_tuner *t)
 int
 tti_tuner_is_borne(const tt_tuner *t, const tti_tried *x)
 {
-    return !is_longer(t, x) || x->delay <= CEILING_SHARE * ceiling(t);
+    return !is_longer(t, x) || !tti_tuner_follows(t, TT_TUNER_RULE_DELAY) ||
+           x->delay <= CEILING_SHARE * ceiling(t);
 }
 
 int
 tti_tuner_may_try(const tt_tuner *t, const tti_tried *x)
 {
-    return !is_longer(t, x) ||
+    return !is_longer(t, x) || !tti_tuner_follows(t, TT_TUNER_RULE_DELAY) ||
            (tti_tuner_is_borne(t, x) && x->delay <= STEP * longest_borne(t) * SAME);
 }
 
@@ -181,7 +182,8 @@ tti_tuner_stalls(tt_tuner *t)
     const tti_tried *current = &t->tried[t->current];
     tt_est_trend trend;
     int overdue = is_overdue(t);
-    if (!is_longer(t, current) || r->recovering || !look_at_trend(t, &trend)) {
+    if (!is_longer(t, current) || !tti_tuner_follows(t, TT_TUNER_RULE_DELAY) || r->recovering ||
+        !look_at_trend(t, &trend)) {
         r->suspected = 0;
         return 0;
     }

@@ -2,7 +2,7 @@
 // setting, and near the best of 40 random settings; equal seeds give equal proposals. Method:
 // job_model.h with the real estimator. `tuner_job_test JOBS [FIRST [SECONDS]]` is the long variant:
 // it prints one JSON line and checks nothing. With a fourth argument `paper` it runs the paper's
-// tuner and estimator instead.
+// tuner and estimator instead; with another one, `guard+control`, the tuner without these rules.
 #include "job_model.h"
 
 #include <setjmp.h>
@@ -20,6 +20,7 @@ typedef struct tally {
 } tally;
 
 static int paper; // the long variant's
+static unsigned without;
 
 // A quarter of the jobs starts in a random setting, a quarter in the best of 40, the others in the
 // defaults.
@@ -31,6 +32,7 @@ run_job(uint64_t seed, double seconds, tally *out, job_result *result)
     job_model job;
     double best = job_make(&job, seed, kinds[seed % 4], seconds);
     tt_tuner_options options = job_options(seed);
+    options.without = without;
     if (paper) {
         options.model = TT_TUNER_MODEL_PAPER;
         job.estimator = TT_EST_PAPER;
@@ -83,6 +85,57 @@ test_equal_seeds(void **state)
     assert_true(one.digest != other.digest);
 }
 
+// A machine that changes, and a delay that the loss does not bear, for the rules that need one.
+static uint64_t
+digest_without(unsigned rules, uint64_t seed)
+{
+    job_model job;
+    job_result result;
+    (void)job_make(&job, seed, JOB_START_DEFAULT, 20);
+    job.slow_from_s = 8;
+    job.slow_factor = 3;
+    job.nan_staleness = 32;
+    tt_tuner_options options = job_options(seed);
+    options.without = rules;
+    assert_int_equal(job_execute(&job, &options, NULL, seed, &result), TT_OK);
+    return result.digest;
+}
+
+static void
+test_every_rule_does_something(void **state)
+{
+    TT_UNUSED(state);
+    enum { SEEDS = 6 };
+    uint64_t all[SEEDS];
+    for (uint64_t seed = 0; seed < SEEDS; seed++)
+        all[seed] = digest_without(0, seed);
+    for (unsigned rule = 0; rule < TT_TUNER_RULES; rule++) {
+        uint64_t seed = 0;
+        while (seed < SEEDS && digest_without(1u << rule, seed) == all[seed])
+            seed++;
+        if (seed == SEEDS)
+            fail_msg("nothing is different without %s", tt_tuner_rule_name(rule));
+    }
+}
+
+static void
+test_rules_by_name(void **state)
+{
+    TT_UNUSED(state);
+    unsigned bits;
+    for (unsigned rule = 0; rule < TT_TUNER_RULES; rule++) {
+        assert_true(tt_tuner_rules_read(tt_tuner_rule_name(rule), &bits));
+        assert_int_equal(bits, 1u << rule);
+        assert_true(strlen(tt_tuner_rule_help(rule)) > 10);
+    }
+    assert_true(tt_tuner_rules_read("guard+drift", &bits));
+    assert_int_equal(bits, 1u << TT_TUNER_RULE_GUARD | 1u << TT_TUNER_RULE_DRIFT);
+    static const char *const wrong[] = {"",       "+",      "guards",     "guar",
+                                        "guard+", "+guard", "guard,drift"};
+    for (size_t i = 0; i < TT_COUNT_OF(wrong); i++)
+        assert_false(tt_tuner_rules_read(wrong[i], &bits));
+}
+
 static int
 long_variant(uint32_t count, uint32_t first, double seconds)
 {
@@ -106,6 +159,8 @@ int
 main(int argc, char **argv)
 {
     paper = argc > 4 && strcmp(argv[4], "paper") == 0;
+    if (argc > 4 && !paper && !tt_tuner_rules_read(argv[4], &without))
+        return 2;
     if (argc > 1)
         return long_variant((uint32_t)strtoul(argv[1], NULL, 10),
                             argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 0,
@@ -113,6 +168,8 @@ main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_jobs),
         cmocka_unit_test(test_equal_seeds),
+        cmocka_unit_test(test_rules_by_name),
+        cmocka_unit_test(test_every_rule_does_something),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@ typedef struct tt_replay_variant {
     tt_tuner_model model;
     uint32_t initial_settings, window; // 0: its own choice
     double guard;                      // 0: its own
+    unsigned without;                  // bits of tt_tuner_rule
 } tt_replay_variant;
 
 // Replays `run` (a run directory or its run.db) with each variant and `seeds` seeds, and prints a

@@ -58,6 +58,24 @@ typedef enum tt_tuner_decision {
     TT_TUNER_QUIT,     // tuning ends: nothing can pay any more
 } tt_tuner_decision;
 
+// Rules of the tuner's own way, each of which can be left out to see what it is worth:
+// tt_tuner_rule_help says what they do, docs/rationale.md what they brought.
+typedef enum tt_tuner_rule {
+    TT_TUNER_RULE_SPREAD = 0,
+    TT_TUNER_RULE_COST,
+    TT_TUNER_RULE_ABANDON,
+    TT_TUNER_RULE_GUARD,
+    TT_TUNER_RULE_SHARE,
+    TT_TUNER_RULE_HYSTERESIS,
+    TT_TUNER_RULE_CONTROL,
+    TT_TUNER_RULE_REPLICATE,
+    TT_TUNER_RULE_REST,
+    TT_TUNER_RULE_RATE,
+    TT_TUNER_RULE_DELAY,
+    TT_TUNER_RULE_DRIFT,
+    TT_TUNER_RULES,
+} tt_tuner_rule;
+
 enum {
     TT_TUNER_REASON_MAX = 256,
     TT_TUNER_CLASSES = 4,
@@ -82,6 +100,7 @@ typedef struct tt_tuner_options {
                                // cost of a switch: 10, 5 or 2
     uint32_t window;           // iterations in a full window; 0 = tt_est_full_window(workers)
     double guard;              // never slower than (1 + guard) x the start setting; 0 = 0.10
+    unsigned without;          // bits 1 << tt_tuner_rule: left out; not for MODEL_PAPER
     uint64_t seed;
     uint32_t
         nodes; // all nodes of the job, for the share that works; 0 = as many as workers_of(start)
@@ -210,6 +229,12 @@ typedef struct tt_tuner_measurement {
 } tt_tuner_measurement;
 
 typedef struct tt_tuner tt_tuner;
+
+// "guard", and what it does in a few words. Static.
+const char *tt_tuner_rule_name(tt_tuner_rule rule);
+const char *tt_tuner_rule_help(tt_tuner_rule rule);
+// "guard+control" as bits; 1, or 0 when a name is none.
+int tt_tuner_rules_read(const char *text, unsigned *out);
 
 // A tuner for one job. The tuner calls the estimator's begin and end, the job calls its add.
 //
