@@ -31,7 +31,7 @@ typedef struct tti_net_out {
     uint32_t failures;                // to connect, in a row
     uint64_t next_ns;                 // not tried again before
     uint64_t dialled_ns, deadline_ns; // of connecting and greeting
-    uint64_t took_ns;                 // to connect and greet, the last time it did; 0: never
+    uint64_t took_ns;                 // to connect, the last time it did; 0: never
     tti_handshake handshake;
     tti_hello theirs;
     uint32_t theirs_count; // bytes of it that are here
@@ -108,6 +108,8 @@ void tti_net_out_event(tti_net *net, uint32_t to, uint32_t events);
 void tti_net_out_tick(tti_net *net, uint32_t to, uint64_t now_ns);
 // Whether all that it was given is with the system, or lost.
 int tti_net_out_is_empty(const tti_net_out *out);
+// What waits for this one is lost, and it is dialled anew when there is something for it.
+void tti_net_out_drop(tti_net *net, uint32_t to);
 void tti_net_out_close(tti_net_out *out);
 
 // ---- net_in.c ----------------------------------------------------------------------------------

@@ -198,6 +198,15 @@ wake(tt_mesh *self, uint32_t node)
         tt_mesh_wake(net->options.rings, node);
 }
 
+static void
+drop(tt_mesh *self, uint32_t node, uint32_t peer)
+{
+    tti_net *net = (tti_net *)self;
+    TT_ASSERT(node == net->options.node && peer < net->options.node_count);
+    if (!net->is_here[peer])
+        tti_net_out_drop(net, peer);
+}
+
 // ---- settings and counters ---------------------------------------------------------------------
 
 static void
@@ -228,8 +237,8 @@ read_counters(const tt_mesh *self, uint32_t node, tt_mesh_counters *out)
     out->frames += tt_load_relaxed(&net->counters.frames);
     out->bytes += tt_load_relaxed(&net->counters.bytes);
     out->chunks += tt_load_relaxed(&net->counters.chunks);
-    out->refused = tt_load_relaxed(&net->net_counters.refused) +
-                   tt_load_relaxed(&net->net_counters.damaged);
+    out->refused =
+        tt_load_relaxed(&net->net_counters.refused) + tt_load_relaxed(&net->net_counters.damaged);
 }
 
 void
@@ -360,6 +369,7 @@ tt_net_mesh_open(const tt_net_options *options, tt_mesh **out, tt_error *err)
                                         .receive = receive,
                                         .wait = wait_node,
                                         .wake = wake,
+                                        .drop = drop,
                                         .read_counters = read_counters,
                                         .close = close_mesh};
     *out = NULL;

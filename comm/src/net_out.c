@@ -73,6 +73,17 @@ fail(tti_net *net, tti_net_out *out)
     out->failures = TT_MIN(out->failures + 1, (uint32_t)HASTY_ATTEMPTS);
 }
 
+void
+tti_net_out_drop(tti_net *net, uint32_t to)
+{
+    tti_net_out *out = &net->out[to];
+    if (out->state == TTI_NET_CONNECTING || out->state == TTI_NET_GREETING)
+        net->unsettled--;
+    forget(out);
+    out->next_ns = 0;
+    out->failures = 0;
+}
+
 // ---- connecting --------------------------------------------------------------------------------
 
 static void
@@ -89,6 +100,9 @@ greet(tti_net *net, tti_net_out *out, uint32_t to)
         fail(net, out);
         return;
     }
+    uint64_t now_ns = tt_clock_monotonic_ns();
+    out->took_ns = TT_MAX(now_ns - out->dialled_ns, UINT64_C(1));
+    out->deadline_ns = now_ns + TTI_NET_GREETING_NS; // the system connects, a busy process answers
     out->state = TTI_NET_GREETING;
     out->theirs_count = 0;
 }
@@ -138,7 +152,6 @@ be_greeted(tti_net *net, tti_net_out *out, uint32_t to)
     tti_handshake_forget(&out->handshake);
     out->state = TTI_NET_OPEN;
     out->failures = 0;
-    out->took_ns = TT_MAX(tt_clock_monotonic_ns() - out->dialled_ns, UINT64_C(1));
     net->unsettled--;
     tti_net_count(&net->net_counters.opened, 1);
     tti_net_out_flush(net, to);

@@ -131,6 +131,21 @@ listen_for(end *e, uint64_t heard)
             tt_mesh_wait(e->mesh, e->index, WAIT_NS);
 }
 
+// One sends to the other while both look after their connections, till it is heard or for so long.
+static void
+send_and_listen(end *from, uint64_t sequence, end *to, double seconds)
+{
+    uint64_t heard = to->heard;
+    double begin = now_s();
+    send_one(from, to->index, sequence);
+    tt_mesh_flush(from->mesh, from->index);
+    while (to->heard == heard && now_s() - begin < seconds) {
+        (void)tt_mesh_receive(from->mesh, from->index, 64, check_message, from);
+        if (tt_mesh_receive(to->mesh, to->index, 64, check_message, to) == 0)
+            tt_mesh_wait(to->mesh, to->index, WAIT_NS);
+    }
+}
+
 // ---- all with all ------------------------------------------------------------------------------
 
 static void *
@@ -250,6 +265,46 @@ test_ends_come_back(void **state)
     assert_true(counters.opened >= 8);
     assert_int_equal(counters.refused + counters.damaged, 0);
     tt_mesh_close(a.mesh);
+    close_world(&w);
+}
+
+// A host that loses its power ends no connection: what is sent into it is sent to nobody, though
+// another process is there by then.
+static void
+test_dead_peers_are_dropped(void **state)
+{
+    TT_UNUSED(state);
+    world w;
+    end sender, dead, next, late;
+    open_world(&w, 0);
+    open_end(&sender, &w, 0);
+    open_end(&dead, &w, 1);
+    send_and_listen(&sender, 0, &dead, LIMIT_S);
+    assert_int_equal(dead.heard, 1); // and looks after nothing from now on
+    open_end(&next, &w, 1);
+    send_and_listen(&sender, 1, &next, 0.2);
+    assert_int_equal(next.heard, 0);
+    tt_mesh_drop(sender.mesh, 0, 1);
+    send_and_listen(&sender, 2, &next, LIMIT_S);
+    assert_int_equal(next.heard, 1);
+    // While it is being connected, too: nobody answers there yet.
+    send_one(&sender, 2, 0);
+    tt_mesh_flush(sender.mesh, 0);
+    tt_mesh_drop(sender.mesh, 0, 2);
+    tt_mesh_drop(sender.mesh, 0, 2);
+    tt_mesh_drop(sender.mesh, 0, 0); // itself is in memory
+    open_end(&late, &w, 2);
+    send_and_listen(&sender, 1, &late, LIMIT_S);
+    assert_int_equal(late.heard, 1);
+    assert_int_equal(dead.bad + next.bad + late.bad, 0);
+    tt_net_counters counters;
+    tt_net_mesh_counters(sender.mesh, &counters);
+    assert_int_equal(counters.opened, 3);
+    assert_int_equal(counters.broken + counters.dropped, 0);
+    tt_mesh_close(sender.mesh);
+    tt_mesh_close(dead.mesh);
+    tt_mesh_close(next.mesh);
+    tt_mesh_close(late.mesh);
     close_world(&w);
 }
 
@@ -508,6 +563,7 @@ main(void)
         cmocka_unit_test(test_all_talk_with_all_openly),
         cmocka_unit_test(test_all_talk_with_all_encrypted),
         cmocka_unit_test(test_ends_come_back),
+        cmocka_unit_test(test_dead_peers_are_dropped),
         cmocka_unit_test(test_nobody_waits_for_who_is_not_there),
         cmocka_unit_test(test_nonsense_is_refused),
         cmocka_unit_test(test_without_the_key_nobody_is_answered),

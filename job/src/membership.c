@@ -222,12 +222,14 @@ count_rounds_before(tti_runtime *rt, const uint8_t *is_dead, const tt_ps_view *b
 static void
 hand_out(tti_runtime *rt, const uint8_t *is_dead, const tt_ps_view *before)
 {
+    const tti_membership *m = &rt->membership;
     for (uint32_t n = 0; n < rt->node_count; n++) {
         if (!is_dead[n])
             continue;
         rt->membership.tally->deaths++;
         say_death(rt, n, before);
         tti_command_bury(rt, n);
+        tt_mesh_drop(m->control, rt->node_count, n);
     }
     tti_runtime_call_to_rest(rt); // who rests may have to go back first
     tt_members_buried(&rt->membership.members);

@@ -91,6 +91,17 @@ is_of_a_death(const tti_node *node, const tt_ps_view *view)
     return node->adopted != NULL && view->lost_at > node->adopted->view->lost_at;
 }
 
+// Connections to processes that have died since the view that this node has adopted.
+static void
+drop_dead(const tti_node *node, const tt_ps_view *view)
+{
+    const tt_ps_view *before = node->adopted != NULL ? node->adopted->view : NULL;
+    for (uint32_t n = 0; before != NULL && n < view->node_count; n++)
+        if (n != node->index && !before->is_gone[n] &&
+            (view->is_gone[n] || view->attempt[n] != before->attempt[n]))
+            tt_mesh_drop(node->board->mesh, node->index, n);
+}
+
 static void
 take_over(tti_node *node, const tti_generation *newest)
 {
@@ -102,6 +113,7 @@ take_over(tti_node *node, const tti_generation *newest)
     else if (node->working)
         tti_worker_rewind(node, view->effective_round);
     node->clock_unknown |= node->working && died && consistency == TT_PS_SSP;
+    drop_dead(node, view);
     node->lost_seen = view->lost_at;
     node->adopted = newest;
     if (node->server != NULL)

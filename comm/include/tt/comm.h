@@ -153,6 +153,7 @@ typedef struct tt_mesh_verbs {
         tt_mesh *mesh, uint32_t node, uint32_t limit, tt_mesh_handler *handle, void *self);
     void (*wait)(tt_mesh *mesh, uint32_t node, uint64_t timeout_ns);
     void (*wake)(tt_mesh *mesh, uint32_t node);
+    void (*drop)(tt_mesh *mesh, uint32_t node, uint32_t peer); // NULL: nothing to do
     void (*read_counters)(const tt_mesh *mesh, uint32_t node, tt_mesh_counters *out);
     void (*close)(tt_mesh *mesh);
 } tt_mesh_verbs;
@@ -201,6 +202,16 @@ static inline void
 tt_mesh_set_packing(tt_mesh *mesh, uint32_t node, int is_on)
 {
     mesh->verbs->set_packing(mesh, node, is_on != 0);
+}
+
+// The peer's process is dead: what this node sent there and is still under way is given up, and the
+// next message goes to whoever is in its place by then, not into a connection whose other end is
+// gone. thread: the node's
+static inline void
+tt_mesh_drop(tt_mesh *mesh, uint32_t node, uint32_t peer)
+{
+    if (mesh->verbs->drop != NULL)
+        mesh->verbs->drop(mesh, node, peer);
 }
 
 // An outbox that sends as `node`. Only that node's thread may use it.
