@@ -2,6 +2,7 @@
 #include "tt/core_text.h"
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 char *
 tt_text_bytes(double bytes, char *out, size_t size)
@@ -19,4 +20,12 @@ tt_text_bytes(double bytes, char *out, size_t size)
         }
     (void)snprintf(out, size, "%.4g bytes", bytes);
     return out;
+}
+
+int
+tt_text_is_word(const char *text, int may_begin_with_digit)
+{
+    if (*text == '\0' || (!may_begin_with_digit && !(*text >= 'a' && *text <= 'z')))
+        return 0;
+    return strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(text);
 }

@@ -6,28 +6,6 @@
 enum { ID_LENGTH_MAX = 40 };
 static const double INT_MAGNITUDE_MAX = 9007199254740992.0; // 2^53: exact in a double
 
-int
-tti_knob_copy_struct(void *ours, size_t our_size, const void *theirs, size_t least)
-{
-    uint32_t their_size;
-    memcpy(&their_size, theirs, sizeof their_size);
-    memset(ours, 0, our_size);
-    if (their_size < least)
-        return 0;
-    memcpy(ours, theirs, TT_MIN(our_size, (size_t)their_size));
-    uint32_t size = (uint32_t)our_size;
-    memcpy(ours, &size, sizeof size);
-    return 1;
-}
-
-static int
-is_word(const char *text, int may_begin_with_digit)
-{
-    if (*text == '\0' || (!may_begin_with_digit && !(*text >= 'a' && *text <= 'z')))
-        return 0;
-    return strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(text);
-}
-
 static tt_status
 refuse(const tt_knob *knob, const char *where, tt_error *err, const char *fault)
 {
@@ -40,7 +18,7 @@ id_fault(const tt_knob *knob)
 {
     if (knob->id == NULL)
         return "has no id";
-    if (!is_word(knob->id, 0))
+    if (!tt_text_is_word(knob->id, 0))
         return "the id must be [a-z][a-z0-9_]*";
     return strlen(knob->id) > ID_LENGTH_MAX ? "the id is longer than 40 characters" : NULL;
 }
@@ -67,7 +45,7 @@ enum_fault(tt_knob *knob)
         return "is an enum without values";
     uint32_t count = 0;
     for (; count <= TT_KNOB_VALUES_MAX && knob->values[count] != NULL; count++) {
-        if (!is_word(knob->values[count], 1))
+        if (!tt_text_is_word(knob->values[count], 1))
             return "names of enum values must be [a-z0-9_]+";
         for (uint32_t i = 0; i < count; i++)
             if (strcmp(knob->values[i], knob->values[count]) == 0)

@@ -1,22 +1,16 @@
 // The registry: the built-in knobs and those of loaded plugins.
 #include "knobs_internal.h"
-#include <dlfcn.h>
-#include <errno.h>
-#include <limits.h>
-#include <stdlib.h>
+#include "tt/core_plugin.h"
 #include <string.h>
-#include <sys/stat.h>
 
 // The structs of interface 1.0 end with these fields: no plugin has smaller ones.
 enum {
     PLUGIN_BYTES_LEAST = offsetof(tt_knob_plugin, build) + sizeof(const char *),
-    KNOB_BYTES_LEAST = offsetof(tt_knob, reserved) + sizeof(uint32_t),
-    OTHER_MAJORS_TRIED = 32
+    KNOB_BYTES_LEAST = offsetof(tt_knob, reserved) + sizeof(uint32_t)
 };
 
 struct loaded {
-    void *handle; // NULL for the built-in knobs
-    char *path;
+    tt_plugin object; // zero for the built-in knobs
     const char *build;
 };
 
@@ -41,8 +35,8 @@ stage(tt_knob_registry *registry,
 {
     struct entry *entry = &registry->entry[registry->count + index];
     if (plugin->knobs[index] == NULL ||
-        !tti_knob_copy_struct(&entry->knob, sizeof entry->knob, plugin->knobs[index],
-                              KNOB_BYTES_LEAST))
+        !tt_plugin_copy_struct(&entry->knob, sizeof entry->knob, plugin->knobs[index],
+                               KNOB_BYTES_LEAST))
         return tt_error_set(err, TT_INVALID, where, "set .struct_size = sizeof(tt_knob)",
                             "knob %u of this plugin has no valid struct_size", index + 1);
     TT_TRY(tti_knob_check(&entry->knob, where, err));
@@ -64,7 +58,7 @@ add_plugin(tt_knob_registry *registry,
 {
     tt_knob_plugin plugin;
     if (theirs == NULL ||
-        !tti_knob_copy_struct(&plugin, sizeof plugin, theirs, PLUGIN_BYTES_LEAST) ||
+        !tt_plugin_copy_struct(&plugin, sizeof plugin, theirs, PLUGIN_BYTES_LEAST) ||
         plugin.abi_major != TT_KNOB_ABI_MAJOR || plugin.knob_size < KNOB_BYTES_LEAST ||
         plugin.knobs == NULL || plugin.knob_count == 0)
         return tt_error_set(err, TT_INVALID, where, "write it with the macro TT_KNOB_PLUGIN",
@@ -97,76 +91,25 @@ tt_knob_registry_open(tt_knob_registry **out, tt_error *err)
     return TT_OK;
 }
 
-static tt_status
-open_object(const char *path, char **full_path, void **handle, tt_error *err)
-{
-    struct stat info;
-    if (stat(path, &info) != 0)
-        return tt_error_set(err, errno == ENOENT || errno == ENOTDIR ? TT_NOTFOUND : TT_IO, path,
-                            "check the path (it is relative to the file that names it)",
-                            "cannot open the knob plugin: %s", tt_errno_text(errno));
-    if (!S_ISREG(info.st_mode))
-        return tt_error_set(err, TT_INVALID, path, NULL, "is not a file");
-    // An absolute path, so that dlopen opens this file and does not search for its name.
-    char resolved[PATH_MAX];
-    if (realpath(path, resolved) == NULL)
-        return tt_error_set(err, TT_IO, path, NULL, "cannot resolve the path: %s",
-                            tt_errno_text(errno));
-    *full_path = tt_mem_strdup(path);
-    if (*full_path == NULL)
-        return tt_error_set(err, TT_NOMEM, path, NULL, "no memory to load the plugin");
-    *handle = dlopen(resolved, RTLD_NOW | RTLD_LOCAL);
-    if (*handle == NULL) {
-        const char *fault = dlerror();
-        return tt_error_set(err, TT_INVALID, path, "build it as knobs/template does",
-                            "not a loadable knob plugin: %s", fault != NULL ? fault : "?");
-    }
-    return TT_OK;
-}
-
-typedef const tt_knob_plugin *(*plugin_function)(void);
-
-static tt_status
-find_entry(void *handle, const char *path, plugin_function *out, tt_error *err)
-{
-    void *symbol = dlsym(handle, TT_KNOB_SYMBOL);
-    if (symbol != NULL) {
-        // POSIX promises that this conversion works; ISO C has no cast for it.
-        memcpy(out, &symbol, sizeof symbol);
-        return TT_OK;
-    }
-    for (unsigned major = 0; major < OTHER_MAJORS_TRIED; major++) {
-        char name[64];
-        (void)snprintf(name, sizeof name, "tt_knob_plugin_abi%u", major);
-        if (dlsym(handle, name) != NULL)
-            return tt_error_set(err, TT_INVALID, path, "compile it with this trimtab's tt/knob.h",
-                                "speaks version %u of the knob interface, this trimtab speaks %d",
-                                major, TT_KNOB_ABI_MAJOR);
-    }
-    return tt_error_set(err, TT_INVALID, path, "a plugin ends with TT_KNOB_PLUGIN(&knob)",
-                        "not a knob plugin: it does not export %s", TT_KNOB_SYMBOL);
-}
-
 tt_status
 tt_knob_registry_load(tt_knob_registry *registry, const char *path, tt_error *err)
 {
-    void *handle = NULL;
-    char *kept_path = NULL;
-    plugin_function function = NULL;
-    tt_status status = open_object(path, &kept_path, &handle, err);
-    if (status == TT_OK)
-        status = find_entry(handle, path, &function, err);
-    if (status == TT_OK)
-        status = add_plugin(registry, function(), path, err);
+    static const tt_plugin_kind kind = {.noun = "knob",
+                                        .stem = "tt_knob_plugin_abi",
+                                        .major = TT_KNOB_ABI_MAJOR,
+                                        .header = "tt/knob.h",
+                                        .macro = "TT_KNOB_PLUGIN(&knob)",
+                                        .example = "knobs/template"};
+    tt_plugin object;
+    const tt_knob_plugin *(*function)(void);
+    TT_TRY(tt_plugin_open(&kind, path, &object, err));
+    memcpy(&function, &object.entry, sizeof object.entry);
+    tt_status status = add_plugin(registry, function(), path, err);
     if (status != TT_OK) {
-        if (handle != NULL)
-            (void)dlclose(handle);
-        tt_mem_free(kept_path);
+        tt_plugin_close(&object);
         return status;
     }
-    struct loaded *loaded = &registry->loaded[registry->loaded_count - 1];
-    loaded->handle = handle;
-    loaded->path = kept_path;
+    registry->loaded[registry->loaded_count - 1].object = object;
     return TT_OK;
 }
 
@@ -195,7 +138,7 @@ const char *
 tt_knob_registry_origin(const tt_knob_registry *registry, uint32_t index)
 {
     TT_ASSERT(index < registry->count);
-    const char *path = registry->loaded[registry->entry[index].loaded_index].path;
+    const char *path = registry->loaded[registry->entry[index].loaded_index].object.path;
     return path != NULL ? path : "built in";
 }
 
@@ -211,10 +154,7 @@ tt_knob_registry_close(tt_knob_registry *registry)
 {
     if (registry == NULL)
         return;
-    for (uint32_t i = registry->loaded_count; i-- > 0;) {
-        if (registry->loaded[i].handle != NULL)
-            (void)dlclose(registry->loaded[i].handle);
-        tt_mem_free(registry->loaded[i].path);
-    }
+    for (uint32_t i = registry->loaded_count; i-- > 0;)
+        tt_plugin_close(&registry->loaded[i].object);
     tt_mem_free(registry);
 }

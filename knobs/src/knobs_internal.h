@@ -9,10 +9,6 @@
 // errors TT_INVALID
 TT_NODISCARD tt_status tti_knob_check(tt_knob *knob, const char *where, tt_error *err);
 
-// Copies what both sides of an interface know: `theirs` begins with its uint32_t struct_size.
-// ours is zeroed first and gets its own size. False when theirs is smaller than `least` bytes.
-int tti_knob_copy_struct(void *ours, size_t our_size, const void *theirs, size_t least);
-
 // The built-in knobs, as a plugin would present them.
 const tt_knob_plugin *tti_knob_builtins(void);
 

@@ -2,6 +2,7 @@
 // behind. Method: plugins built as their authors would build them, and one good description broken
 // in one place at a time.
 #include "knobs_internal.h"
+#include "tt/core_plugin.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -245,13 +246,13 @@ structs_of_other_minors_are_understood(void **state)
         uint32_t struct_size, a, b;
     } ours = {0};
     const uint32_t older[] = {8, 71, 0xdead}, newer[] = {20, 72, 73, 74, 75}, broken[] = {4, 76};
-    assert_true(tti_knob_copy_struct(&ours, sizeof ours, older, 8));
+    assert_true(tt_plugin_copy_struct(&ours, sizeof ours, older, 8));
     assert_int_equal(ours.struct_size, sizeof ours);
     assert_int_equal(ours.a, 71);
     assert_int_equal(ours.b, 0); // not 0xdead: the older side does not have it
-    assert_true(tti_knob_copy_struct(&ours, sizeof ours, newer, 8));
+    assert_true(tt_plugin_copy_struct(&ours, sizeof ours, newer, 8));
     assert_int_equal(ours.b, 73);
-    assert_false(tti_knob_copy_struct(&ours, sizeof ours, broken, 8));
+    assert_false(tt_plugin_copy_struct(&ours, sizeof ours, broken, 8));
 }
 
 static void
