@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ARCHIVE_VERSION = 1 };
+enum { ARCHIVE_VERSION = 2 };
 
 static size_t
 image_bytes(void)
@@ -20,6 +20,7 @@ tt_estimator_save(const tt_estimator *est, tt_archive *out)
     tt_estimator image = *est;
     tt_archive_tag(out, ARCHIVE_VERSION);
     tt_archive_tag(out, image_bytes());
+    tt_archive_tag(out, tti_families_print(&est->families));
     TT_ARCHIVE(out, image);
     tt_archive_field(out, est->recent, TTI_RECENT_LOSSES * sizeof *est->recent);
     tt_archive_field(out, est->mix, sizeof *est->mix);
@@ -31,6 +32,7 @@ tt_estimator_load(tt_estimator *est, tt_archive *in)
 {
     tt_archive_tag(in, ARCHIVE_VERSION);
     tt_archive_tag(in, image_bytes());
+    tt_archive_tag(in, tti_families_print(&est->families)); // whose fits and weights these are
     if (in->status == TT_OK && in->count - in->cursor < image_bytes())
         tt_archive_damaged(in);
     if (in->status != TT_OK)
@@ -41,6 +43,7 @@ tt_estimator_load(tt_estimator *est, tt_archive *in)
     if (est->options.method != own.options.method)
         est->paper = (tti_paper){.loss_before = NAN};
     est->options = own.options;
+    est->families = own.families;
     est->method = own.method;
     est->recent = own.recent;
     est->mix = own.mix;

@@ -15,7 +15,7 @@ tti_default_log_predictive(
     const tti_family *family, const tti_fit *fit, double clock, double y, double variance)
 {
     double sd = 0;
-    const double mean = family->predict(fit, clock, &sd);
+    const double mean = tti_family_predict(family, fit, clock, &sd);
     const double scale = sqrt(sd * sd + fit->noise_factor * variance);
     return tti_student4_log_density(y - mean, fmax(scale, 1e-12 + 1e-9 * fabs(y)));
 }
@@ -32,6 +32,20 @@ tti_residual_factor(const double *r, uint32_t n, uint32_t parameters, double *h)
         sum += h[i] * r[i] * r[i] / 0.866;
     }
     return (3 + sum) / (3.0 + (double)(n - parameters));
+}
+
+void
+tti_trust_weights(const tti_curve_data *data, const double *x, uint32_t count, double *out)
+{
+    double sum = 0, squares = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const double share = x[i] / x[count - 1];
+        out[i] = share * sqrt(share);
+        sum += out[i];
+        squares += out[i] * out[i];
+    }
+    for (uint32_t i = 0; i < count; i++)
+        out[i] *= sum / squares / data->variance[i];
 }
 
 int

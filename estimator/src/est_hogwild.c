@@ -169,5 +169,5 @@ hogwild_floor(const tti_fit *fit)
 }
 
 const tti_family tti_family_hogwild = {
-    "hogwild",    1, hogwild_fit, hogwild_predict, hogwild_inverse, hogwild_log_predictive,
-    hogwild_floor};
+    "hogwild",     1,   hogwild_fit, hogwild_predict, hogwild_inverse, hogwild_log_predictive,
+    hogwild_floor, NULL};

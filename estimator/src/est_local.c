@@ -78,7 +78,7 @@ no_floor(const tti_fit *fit)
 }
 
 const tti_family tti_family_locallin = {
-    "locallin", 1, local_fit, local_predict, local_inverse, local_log_predictive, no_floor};
+    "locallin", 1, local_fit, local_predict, local_inverse, local_log_predictive, no_floor, NULL};
 
 static void
 constant_fit(const tti_curve_data *data, uint32_t count, tti_fit *out)
@@ -116,5 +116,5 @@ constant_log_predictive(const tti_fit *fit, double clock, double y, double varia
 }
 
 const tti_family tti_family_hwonly = {
-    "hwonly", 0, constant_fit, constant_predict, constant_inverse, constant_log_predictive,
-    no_floor};
+    "hwonly", 0,   constant_fit, constant_predict, constant_inverse, constant_log_predictive,
+    no_floor, NULL};

@@ -4,29 +4,15 @@
 #include <math.h>
 #include <string.h>
 
-// A new family is one line here (and TTI_FAMILIES).
-static const tti_family *const families[] = {
-    &tti_family_hogwild, &tti_family_expfloor, &tti_family_sublinear, &tti_family_power,
-    &tti_family_slaq,    &tti_family_locallin, &tti_family_hwonly,
-};
-_Static_assert(TT_COUNT_OF(families) == TTI_FAMILIES, "TTI_FAMILIES counts the table");
-_Static_assert((int)TTI_FAMILIES <= (int)TT_EST_FAMILIES_MAX, "callers size their arrays by it");
-
-const tti_family *
-tti_mix_family(uint32_t index)
-{
-    return families[index];
-}
-
 void
-tti_mix_reset(tti_mix *mix)
+tti_mix_reset(tti_mix *mix, const tti_families *families)
 {
     memset(mix, 0, sizeof *mix);
     double total = 0;
-    for (int f = 0; f < TTI_FAMILIES; f++)
-        total += families[f]->prior;
-    for (int f = 0; f < TTI_FAMILIES; f++)
-        mix->weight[f] = families[f]->prior / total;
+    for (uint32_t f = 0; f < families->count; f++)
+        total += families->list[f]->prior;
+    for (uint32_t f = 0; f < families->count; f++)
+        mix->weight[f] = families->list[f]->prior / total;
 }
 
 // Within-block variances are smoothed over nine neighbours: one of 25 losses is known to 30 %.
@@ -54,10 +40,10 @@ fill_data(const tti_series *history, double target, tti_curve_data *out)
 }
 
 static void
-fit_all(tti_mix *mix, const tti_curve_data *data, uint32_t count)
+fit_all(tti_mix *mix, const tti_families *families, const tti_curve_data *data, uint32_t count)
 {
-    for (int f = 0; f < TTI_FAMILIES; f++)
-        families[f]->fit(data, count, &mix->fits[f]);
+    for (uint32_t f = 0; f < families->count; f++)
+        tti_family_fit(families->list[f], data, count, &mix->fits[f]);
     mix->blocks = count;
     memcpy(mix->older[mix->older_next], mix->fits, sizeof mix->fits);
     mix->older_blocks[mix->older_next] = count;
@@ -81,51 +67,60 @@ fits_before(const tti_mix *mix, uint32_t most)
 // Log density of point i under `fits`, per family. A family that could not fit scores as the worst
 // of the others, so that silence never pays. 0: nobody could say anything.
 static int
-predictive(const tti_fit *fits, const tti_curve_data *data, uint32_t i, double *out)
+predictive(const tti_families *families,
+           const tti_fit *fits,
+           const tti_curve_data *data,
+           uint32_t i,
+           double *out)
 {
     double worst = INFINITY;
-    for (int f = 0; f < TTI_FAMILIES; f++) {
-        if (!fits[f].ok || families[f]->prior <= 0)
+    int silent[TT_EST_FAMILIES_MAX] = {0}; // a plug-in's curve that is no number there
+    for (uint32_t f = 0; f < families->count; f++) {
+        const tti_family *family = families->list[f];
+        if (!fits[f].ok || family->prior <= 0)
             continue;
-        out[f] = families[f]->log_predictive(&fits[f], data->x[i], data->y[i], data->variance[i]);
-        worst = fmin(worst, out[f]);
+        out[f] =
+            tti_family_log_predictive(family, &fits[f], data->x[i], data->y[i], data->variance[i]);
+        silent[f] = family->curve && !isfinite(out[f]);
+        if (!silent[f])
+            worst = fmin(worst, out[f]);
     }
     if (isinf(worst) || isnan(worst))
         return 0;
-    for (int f = 0; f < TTI_FAMILIES; f++)
-        if (!fits[f].ok || families[f]->prior <= 0)
+    for (uint32_t f = 0; f < families->count; f++)
+        if (!fits[f].ok || families->list[f]->prior <= 0 || silent[f])
             out[f] = worst;
     return 1;
 }
 
 static void
-weigh(tti_mix *mix)
+weigh(tti_mix *mix, const tti_families *families)
 {
     double best = -INFINITY, total = 0;
-    for (int f = 0; f < TTI_FAMILIES; f++)
-        if (families[f]->prior > 0)
+    for (uint32_t f = 0; f < families->count; f++)
+        if (families->list[f]->prior > 0)
             best = fmax(best, mix->score[f]);
-    for (int f = 0; f < TTI_FAMILIES; f++) {
-        mix->weight[f] = families[f]->prior * exp(mix->score[f] - best);
+    for (uint32_t f = 0; f < families->count; f++) {
+        mix->weight[f] = families->list[f]->prior * exp(mix->score[f] - best);
         total += mix->weight[f];
     }
-    for (int f = 0; f < TTI_FAMILIES; f++)
+    for (uint32_t f = 0; f < families->count; f++)
         mix->weight[f] /= total;
 }
 
 static void
-score_block(tti_mix *mix, const tti_curve_data *data, uint32_t i)
+score_block(tti_mix *mix, const tti_families *families, const tti_curve_data *data, uint32_t i)
 {
-    double one[TTI_FAMILIES], four[TTI_FAMILIES];
-    if (!predictive(mix->fits, data, i, one))
+    double one[TT_EST_FAMILIES_MAX], four[TT_EST_FAMILIES_MAX];
+    if (!predictive(families, mix->fits, data, i, one))
         return;
     const tti_fit *before = i >= TTI_MIX_AHEAD ? fits_before(mix, i - TTI_MIX_AHEAD + 1) : NULL;
-    const int have_four = before && predictive(before, data, i, four);
+    const int have_four = before && predictive(families, before, data, i, four);
     // The mean of the two: both judge the same block, their sum would count it twice.
-    for (int f = 0; f < TTI_FAMILIES; f++)
+    for (uint32_t f = 0; f < families->count; f++)
         mix->score[f] = 0.9 * mix->score[f] + (have_four ? 0.5 * (one[f] + four[f]) : one[f]);
     mix->scored++;
-    weigh(mix);
+    weigh(mix, families);
 }
 
 // The history merged its blocks pairwise: counts halve, a half-known block counts as known.
@@ -140,7 +135,7 @@ follow_doublings(tti_mix *mix, uint32_t doublings)
 }
 
 void
-tti_mix_sync(tti_mix *mix, const tti_series *history, double target)
+tti_mix_sync(tti_mix *mix, const tti_families *families, const tti_series *history, double target)
 {
     follow_doublings(mix, history->doublings);
     if (history->count == mix->blocks)
@@ -149,7 +144,7 @@ tti_mix_sync(tti_mix *mix, const tti_series *history, double target)
     fill_data(history, target, &data);
     if (history->count < mix->blocks) {
         memset(mix->older_blocks, 0, sizeof mix->older_blocks);
-        fit_all(mix, &data, data.count);
+        fit_all(mix, families, &data, data.count);
         return;
     }
     // one fit for every 6 % more blocks, at most two a call: the weights need no more
@@ -158,8 +153,8 @@ tti_mix_sync(tti_mix *mix, const tti_series *history, double target)
     while (mix->blocks < data.count) {
         const uint32_t end = TT_MIN(mix->blocks + stride, data.count);
         for (uint32_t i = mix->blocks; i < end; i++)
-            score_block(mix, &data, i);
-        fit_all(mix, &data, end);
+            score_block(mix, families, &data, i);
+        fit_all(mix, families, &data, end);
     }
 }
 
@@ -169,7 +164,7 @@ tti_mix_snapshot_take(const tti_mix *mix, tti_mix_snapshot *out)
     memcpy(out->fits, mix->fits, sizeof out->fits);
     memcpy(out->weight, mix->weight, sizeof out->weight);
     out->ok = 0;
-    for (int f = 0; f < TTI_FAMILIES; f++)
+    for (int f = 0; f < TT_EST_FAMILIES_MAX; f++) // those that are not there are 0
         out->ok |= out->fits[f].ok && out->weight[f] > 0;
 }
 
@@ -188,13 +183,14 @@ predicted_slope(const tti_family *family,
     for (uint32_t i = 0; i < count; i++) {
         const double dx = blocks[i].position - x_mean;
         xx += blocks[i].n * dx * dx;
-        xy += blocks[i].n * dx * family->predict(fit, blocks[i].clock, &sd);
+        xy += blocks[i].n * dx * tti_family_predict(family, fit, blocks[i].clock, &sd);
     }
     return xy / xx;
 }
 
 int
 tti_mix_slope(const tti_mix_snapshot *snapshot,
+              const tti_families *families,
               const tti_block *blocks,
               uint32_t count,
               double *slope,
@@ -203,10 +199,10 @@ tti_mix_slope(const tti_mix_snapshot *snapshot,
     double weight = 0, sum = 0, squares = 0;
     if (!snapshot->ok || count < 2)
         return 0;
-    for (int f = 0; f < TTI_FAMILIES; f++) {
+    for (uint32_t f = 0; f < families->count; f++) {
         if (!snapshot->fits[f].ok || !(snapshot->weight[f] > 0))
             continue;
-        const double s = predicted_slope(families[f], &snapshot->fits[f], blocks, count);
+        const double s = predicted_slope(families->list[f], &snapshot->fits[f], blocks, count);
         if (!isfinite(s))
             continue;
         weight += snapshot->weight[f];
@@ -221,15 +217,16 @@ tti_mix_slope(const tti_mix_snapshot *snapshot,
 }
 
 void
-tti_mix_left(const tti_mix *mix, double now, double target, tti_mixture *out)
+tti_mix_left(
+    const tti_mix *mix, const tti_families *families, double now, double target, tti_mixture *out)
 {
     memset(out, 0, sizeof *out);
     double total = 0, reachable = 0;
-    for (int f = 0; f < TTI_FAMILIES; f++) {
+    for (uint32_t f = 0; f < families->count; f++) {
         tti_left left = {0};
         if (!mix->fits[f].ok || !(mix->weight[f] > 0))
             continue;
-        families[f]->inverse(&mix->fits[f], now, target, &left);
+        tti_family_inverse(families->list[f], &mix->fits[f], now, target, &left);
         if (!left.ok || !isfinite(left.log_mean) || !isfinite(left.log_sd))
             continue;
         total += mix->weight[f];

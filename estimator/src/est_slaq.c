@@ -285,4 +285,4 @@ slaq_log_predictive(const tti_fit *fit, double clock, double y, double variance)
 // data are few (asynchronous logistic regression, median and p90 of the time left's error: without
 // it x1.347 and x3.88, prior 1 x1.391 and x4.34, 0.3 x1.386 and x3.90, 0.1 x1.355 and x3.75).
 const tti_family tti_family_slaq = {
-    "slaq", 0.1, slaq_fit, slaq_predict, slaq_inverse, slaq_log_predictive, slaq_floor};
+    "slaq", 0.1, slaq_fit, slaq_predict, slaq_inverse, slaq_log_predictive, slaq_floor, NULL};

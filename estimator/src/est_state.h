@@ -83,6 +83,7 @@ typedef struct tti_paper {
 
 struct tt_estimator {
     tt_est_options options;
+    tti_families families;
     const tti_method *method;
     tti_paper paper;
     uint64_t samples, first_sequence, last_sequence, span; // see count_iteration

@@ -305,7 +305,7 @@ weigh_run(tt_estimator *est)
     for (uint32_t i = 0; i < count; i++)
         losses += blocks[i].n;
     if (losses > 0.5 * run->history_losses || !tti_series_line(&run->blocks, &slope, &se) ||
-        !tti_mix_slope(&run->foretold, blocks, count, &foretold, &disagreement))
+        !tti_mix_slope(&run->foretold, &est->families, blocks, count, &foretold, &disagreement))
         return;
     const double pooled = fmax(-foretold, 1e-9);
     const double ratio = tti_clamp(-slope / pooled, 0.2, 5);

@@ -11,6 +11,16 @@ static const tti_method *const methods[] = {
     [TT_EST_PAPER] = &tti_method_paper,
 };
 
+static tt_status
+add_families(tt_estimator *est, tt_error *err)
+{
+    const tt_est_options *options = &est->options;
+    tti_families_init(&est->families);
+    for (uint32_t c = 0; c < options->curve_count; c++)
+        TT_TRY(tti_families_add(&est->families, options->curves[c], "estimator curves", err));
+    return TT_OK;
+}
+
 tt_status
 tt_estimator_open(const tt_est_options *options, tt_estimator **out, tt_error *err)
 {
@@ -38,11 +48,16 @@ tt_estimator_open(const tt_est_options *options, tt_estimator **out, tt_error *e
         return tt_error_set(err, TT_NOMEM, "estimator", NULL, "no memory for the estimator");
     }
     est->options = *options;
+    tt_status status = add_families(est, err);
+    if (status != TT_OK) {
+        tt_estimator_close(est);
+        return status;
+    }
     est->method = methods[options->method];
     est->first_loss = NAN;
     est->last_time_s = NAN;
     tti_series_reset(&est->history);
-    tti_mix_reset(est->mix);
+    tti_mix_reset(est->mix, &est->families);
     tti_rate_init(&est->rate);
     *out = est;
     return TT_OK;
@@ -64,7 +79,7 @@ void
 tti_refresh(const tt_estimator *est)
 {
     const uint32_t before = est->mix->blocks;
-    tti_mix_sync(est->mix, &est->history, est->options.target_loss);
+    tti_mix_sync(est->mix, &est->families, &est->history, est->options.target_loss);
     if (est->mix->blocks != before)
         tti_plateau_check(est->plateau, &est->history, est->options.target_loss);
 }
@@ -124,7 +139,7 @@ pooled_answer(const tt_estimator *est, tti_answer *a)
 {
     const double target = est->options.target_loss;
     tti_refresh(est);
-    tti_mix_left(est->mix, tti_clock_now(est), target, &a->mixture);
+    tti_mix_left(est->mix, &est->families, tti_clock_now(est), target, &a->mixture);
     const double unreachable = a->mixture.unreachable;
     if (est->under_row >= 2)
         a->flags |= TT_EST_REACHED;
@@ -292,19 +307,19 @@ tt_est_method_name(tt_est_method method)
 uint32_t
 tt_estimator_families(const tt_estimator *est, tt_est_family_state *out, uint32_t capacity)
 {
-    const uint32_t count = TT_MIN(capacity, (uint32_t)TTI_FAMILIES);
+    const uint32_t count = TT_MIN(capacity, est->families.count);
     tti_refresh(est);
     for (uint32_t f = 0; f < count; f++) {
-        const tti_family *family = tti_mix_family(f);
+        const tti_family *family = est->families.list[f];
         const tti_fit *fit = &est->mix->fits[f];
         out[f] = (tt_est_family_state){family->name, est->mix->weight[f], NAN, NAN, NAN};
         if (!fit->ok)
             continue;
-        out[f].floor = family->floor(fit);
+        out[f].floor = tti_family_floor(family, fit);
         if (isnan(est->options.target_loss))
             continue;
         tti_left left;
-        family->inverse(fit, tti_clock_now(est), est->options.target_loss, &left);
+        tti_family_inverse(family, fit, tti_clock_now(est), est->options.target_loss, &left);
         out[f].log_iterations = left.log_mean;
         out[f].log_iterations_sd = left.log_sd;
     }

@@ -270,6 +270,8 @@ every_family_survives_degenerate_data(void **state)
 {
     TT_UNUSED(state);
     tt_rng rng;
+    tti_families families;
+    tti_families_init(&families);
     tt_rng_init(&rng, 19, TT_RNG_TEST, 0);
     for (int kind = 0; kind < 6; kind++) {
         for (uint32_t count = 0; count <= 40; count += count < 8 ? 1 : 16) {
@@ -285,7 +287,7 @@ every_family_survives_degenerate_data(void **state)
                 tti_fit fit;
                 tti_left left;
                 double sd;
-                const tti_family *family = tti_mix_family(f);
+                const tti_family *family = families.list[f];
                 family->fit(&data, count, &fit);
                 if (!fit.ok)
                     continue;
@@ -336,19 +338,21 @@ weight_goes_to_the_family_that_foretells(void **state)
         static tti_series history;
         static tti_mix mix;
         tti_series_reset(&history);
-        tti_mix_reset(&mix);
+        tti_families families;
+        tti_families_init(&families);
+        tti_mix_reset(&mix, &families);
         for (int i = 0; i < 12; i++) {
             const double clock = 25.0 * i + 12.5, mean = trace_mean_loss(&t, clock);
             const double sd = 0.01 * mean; // of one loss
             const tti_block block = {clock,   clock, 25, mean + sd / 5 * tt_rng_normal(&rng),
                                      sd * sd, 25};
             (void)tti_series_append(&history, &block);
-            tti_mix_sync(&mix, &history, 0.55);
+            tti_mix_sync(&mix, &families, &history, 0.55);
         }
         for (uint32_t f = 0; f < TTI_FAMILIES; f++) {
-            if (tti_mix_family(f) == &tti_family_expfloor)
+            if (families.list[f] == &tti_family_expfloor)
                 assert_true(mix.weight[f] > 0.9);
-            if (tti_mix_family(f) == &tti_family_hwonly)
+            if (families.list[f] == &tti_family_hwonly)
                 assert_true(mix.weight[f] == 0);
         }
     }

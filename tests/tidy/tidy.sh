@@ -50,8 +50,8 @@ links() {
 }
 declare -A public_of private_of test_of allowed room_of
 for room in "${rooms[@]}"; do
-    public_of[$room]=$(links "$room" PUBLIC | grep -vx knob_abi | tr '\n' ' ')
-    private_of[$room]=$(links "$room" PRIVATE | grep -vx knob_abi | tr '\n' ' ')
+    public_of[$room]=$(links "$room" PUBLIC | grep -vxE '(knob|curve)_abi' | tr '\n' ' ')
+    private_of[$room]=$(links "$room" PRIVATE | grep -vxE '(knob|curve)_abi' | tr '\n' ' ')
     test_of[$room]=$(links "$room" LINK | tr '\n' ' ')
     allowed[$room]=$(sed -n "s/^$room: *//p" "$here/arrows.txt")
     for header in "$room"/include/tt/*.h "$room"/abi/tt/*.h; do

@@ -15,8 +15,13 @@
 
 #include "tt/core.h"
 #include "tt/core_archive.h"
+#include "tt/curve.h" // the plugin header: tt_curve
 
-enum { TT_EST_FEATURES_MAX = 16, TT_EST_FAMILIES_MAX = 12 };
+enum {
+    TT_EST_FEATURES_MAX = 16,
+    TT_EST_FAMILIES_MAX = 12,
+    TT_EST_CURVES_MAX = 5 // of them from plug-ins
+};
 
 typedef enum tt_est_flag {
     TT_EST_FALLBACK = 1 << 0,    // too little to fit: the pooled estimate with a wide variance
@@ -43,6 +48,10 @@ typedef struct tt_est_options {
                               // INFINITY = none
     int bulk_synchronous;     // BSP: an iteration is a round
     tt_est_method method;     // without a target the budget rules, whatever the method
+    // Families beside the built-in ones, at most TT_EST_CURVES_MAX, borrowed until close; NULL and
+    // 0 for none. tt/estimator_curves.h loads them from files.
+    const tt_curve *const *curves;
+    uint32_t curve_count;
 } tt_est_options;
 
 // One iteration as the servers applied it.
@@ -89,6 +98,8 @@ typedef struct tt_est_eta {
 
 typedef struct tt_estimator tt_estimator;
 
+// errors TT_INVALID an option, or a family that breaks the rules of tt/curve.h; TT_EXISTS two
+// families of one name; TT_RANGE too many of them; TT_NOMEM
 TT_NODISCARD tt_status tt_estimator_open(const tt_est_options *options,
                                          tt_estimator **out,
                                          tt_error *err);
@@ -143,7 +154,8 @@ double tt_estimator_last_loss(const tt_estimator *est);
 uint64_t tt_estimator_iterations(const tt_estimator *est);
 tt_est_method tt_estimator_method(const tt_estimator *est);
 const char *tt_est_method_name(tt_est_method method); // "pooled", "paper"
-// Weight and last prediction of each curve family, for reports. Returns the number written.
+// Weight and last prediction of each curve family, built-in ones first, for reports. Returns the
+// number written: no more than TT_EST_FAMILIES_MAX.
 typedef struct tt_est_family_state {
     const char *name;
     double weight, log_iterations, log_iterations_sd, floor;
@@ -182,7 +194,8 @@ void tt_est_paper_fit(const double *losses,
 
 // All that was learned, for a checkpoint, and back into an estimator just opened (whose options,
 // method included, it keeps). The window that was open ends. Memory images: only this build reads
-// them. errors TT_CORRUPT, also of another build: the estimator stays as it was opened
+// them, and only with families of the same names in the same order. errors TT_CORRUPT, also of
+// another build or other families: the estimator stays as it was opened
 void tt_estimator_save(const tt_estimator *est, tt_archive *out);
 TT_NODISCARD tt_status tt_estimator_load(tt_estimator *est, tt_archive *in);
 
