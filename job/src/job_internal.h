@@ -4,7 +4,7 @@
 
 #include "tt/cluster.h"
 #include "tt/core_config.h"
-#include "tt/estimator.h"
+#include "tt/estimator_curves.h"
 #include "tt/job.h"
 #include "tt/ps.h"
 #include "tt/reconfig.h"
@@ -82,6 +82,7 @@ typedef struct tti_spec {
     double guard;
     const char *tuner_without;
     unsigned without; // bits of tt_tuner_rule
+    const tt_config_paths *curves;
     const tt_config_node *script;
     const char *runs_dir;
     int npz;
@@ -103,6 +104,7 @@ struct tt_job {
     tti_spec spec;
     char name[96];
     tt_knob_registry *registry;
+    tt_curves *curves; // NULL: none but the built-in ones
     tt_space space;
     uint8_t start_given[TT_KNOBS_MAX]; // the job file says where tuning of the knob begins
     tti_warm warm;
@@ -142,6 +144,10 @@ tt_status tti_job_space(tt_job *job, tt_error *err);
 // Whether a setting that was read gives each of the job's knobs a number. (Which number another
 // host may choose this one cannot know: ranges are of a machine.)
 int tti_job_setting_fits(const tt_job *job, const tt_setting *setting);
+// job_curves.c: the plug-ins of tuner.curves; complains in the configuration.
+tt_status tti_job_curves(tt_job *job, tt_error *err);
+// Appends ", curves my_curve, other" to a text, or nothing.
+void tti_job_curves_text(const tt_job *job, char *text, size_t size);
 // simulated.c: hosts of a simulated job.
 uint32_t tti_job_simulated_hosts(const tt_job *job);
 // job_faults.c: what goes wrong on simulated hosts; complains in the configuration.
@@ -178,7 +184,9 @@ tti_model_save_npz(const char *path, const tt_job *job, const float *params, tt_
 
 // ---- how it is tuned (training_tuner.c)
 tt_est_method tti_job_estimator(const tt_job *job);
-// "model sum, estimator pooled", "off", "script".
+enum { TTI_TUNER_TEXT_BYTES = 320 };
+// "model sum, estimator pooled", "off", "script"; with ", curves my_curve" behind it where plug-ins
+// bring some.
 const char *tti_job_tuner_text(const tt_job *job, char *out, size_t size);
 
 #endif

@@ -815,6 +815,11 @@ const tt_config_key tti_job_keys[] = {
      .help =
          "iterations left from the losses of the whole job, or as in the paper from one window; "
          "auto: pooled, with model paper the paper's"},
+    {.path = "tuner.curves",
+     .kind = TT_CONFIG_PATHS,
+     .offset = AT(curves),
+     .help = "plugins with curve families for the pooled estimator, beside the built-in ones "
+             "(docs/curves.md)"},
     {.path = "tuner.initial_settings",
      .kind = TT_CONFIG_INT,
      .offset = AT(initial_settings),

@@ -335,6 +335,7 @@ read_configuration(tt_job *job, const tt_job_source *source, FILE *errors, tt_er
         check_tuner(job);
         if (job->node_count > 1 || job->spec.driver == TTI_DRIVER_IN_PLACE)
             TT_TRY(tti_job_space(job, err));
+        TT_TRY(tti_job_curves(job, err));
         TT_TRY(tti_job_faults(job, err));
     }
     if (tt_config_error_count(job->config) == 0)
@@ -383,6 +384,7 @@ tt_job_close(tt_job *job)
     tt_mem_free(job->script);
     tt_mem_free(job->faults);
     tt_mem_free(job->master_deaths);
+    tt_curves_close(job->curves);
     tt_knob_registry_close(job->registry);
     tt_config_close(job->config);
     tt_mem_free(job);

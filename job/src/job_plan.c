@@ -126,7 +126,7 @@ print_space(const tt_job *job, FILE *out)
 {
     const tti_spec *spec = &job->spec;
     uint32_t free_knobs = tt_space_free_count(&job->space);
-    char tuner[64];
+    char tuner[TTI_TUNER_TEXT_BYTES];
     if (job->script_count > 0)
         (void)fprintf(out, "tuning        off: a script of %u settings\n", job->script_count);
     else if (!spec->tuner_enabled || free_knobs == 0)
@@ -263,7 +263,7 @@ tt_status
 tt_job_plan_json(tt_job *job, FILE *out)
 {
     const tti_spec *spec = &job->spec;
-    char tuner[64];
+    char tuner[TTI_TUNER_TEXT_BYTES];
     json_t *knobs = json_array();
     for (uint32_t k = 0; k < job->space.count; k++)
         (void)json_array_append_new(knobs, knob_json(&job->space.knob[k]));

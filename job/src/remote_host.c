@@ -324,7 +324,13 @@ serve(host *h, tt_error *err)
 static tt_status
 open_job(host *h, tt_error *err)
 {
-    const tt_job_source source = {.text = h->in.text, .text_name = "job.yaml", .cold = 1};
+    // The estimator is the master's: what it loads need not be on every host.
+    static const char *const overrides[] = {"tuner.curves=null"};
+    const tt_job_source source = {.text = h->in.text,
+                                  .text_name = "job.yaml",
+                                  .overrides = overrides,
+                                  .override_count = TT_COUNT_OF(overrides),
+                                  .cold = 1};
     if (chdir(h->in.directory) != 0)
         return tt_error_set(err, TT_NOTFOUND, h->in.directory,
                             "make it on this host, too, or start the job from a directory that all "

@@ -191,7 +191,7 @@ tti_run_update(tt_store *store,
     run.untuned_seconds = result->untuned_seconds;
     run.engine = tti_engine_names[spec->engine];
     run.started_from = tti_warm_used(job) ? job->warm.reason : NULL;
-    char tuner[64];
+    char tuner[TTI_TUNER_TEXT_BYTES];
     run.tuner = tti_job_tuner_text(job, tuner, sizeof tuner);
     return tt_store_put_run(store, &run, err);
 }

@@ -95,6 +95,10 @@ open_estimator(tti_training *tr, tt_error *err)
                                   job->spec.stop_epochs * tti_job_epoch_iterations(job),
                               .bulk_synchronous = job->table.consistency == TT_PS_BSP,
                               .method = tti_job_estimator(job)};
+    if (job->curves != NULL) {
+        options.curves = tt_curves_list(job->curves);
+        options.curve_count = tt_curves_count(job->curves);
+    }
     return tt_estimator_open(&options, &tr->estimator, err);
 }
 
@@ -139,7 +143,8 @@ recall(tti_training *tr, const tti_resume *resume, tt_error *err)
         tr->next_script++;
     tti_resume_section(resume, "estimator", &in);
     if (tt_estimator_load(tr->estimator, &in) != TT_OK)
-        tt_log(TT_LOG_WARN, "what the estimator learned is of another build: it learns anew");
+        tt_log(TT_LOG_WARN, "what the estimator learned is of another build or other curve "
+                            "families: it learns anew");
     tti_resume_section(resume, "best", &in);
     size_t bytes = tti_training_model_floats(tr) * sizeof(float);
     if (tr->best_model != NULL && in.count == bytes)
@@ -327,6 +332,7 @@ tti_training_run(tti_training *tr, tt_error *err)
         tt_tuner_end(tr->tuner, tti_training_now(tr), tr->iterations);
     if (status != TT_OK)
         return status;
+    tti_training_say_curves(tr);
     return tti_training_conclude(tr, err);
 }
 

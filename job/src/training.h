@@ -255,6 +255,8 @@ void tti_training_write_status(const tti_training *tr);
 void tti_training_remove_status(const tti_training *tr);
 // training_tuner.c
 TT_NODISCARD tt_status tti_training_open_tuner(tti_training *tr, tt_error *err);
+// job_curves.c: with families of plug-ins, an event that says which ones foretold the loss.
+void tti_training_say_curves(tti_training *tr);
 tt_status tti_training_step_tuner(tti_training *tr, tt_error *err);
 // run_record.c
 // The run's row while it goes on.

@@ -158,6 +158,7 @@ tti_job_tuner_text(const tt_job *job, char *out, size_t size)
                        tt_est_method_name(tti_job_estimator(job)),
                        job->spec.without != 0 ? ", without " : "",
                        job->spec.without != 0 ? job->spec.tuner_without : "");
+    tti_job_curves_text(job, out, size);
     return out;
 }
 
