@@ -262,7 +262,7 @@ open_frame(tt_tuner *t, int must_leave, tti_frame *f, tt_error *err)
     f->guard_s = tti_tuner_guard_left(t);
     if (!tti_tuner_follows(t, TT_TUNER_RULE_GUARD))
         f->guard_s = INFINITY;
-    f->trial_s = tti_tuner_switching_spent(t) ? -1 : f->guard_s;
+    f->trial_s = tti_tuner_switching_spent(t) ? -1 : fmax(f->guard_s, tti_tuner_trickle_left(t));
     return tt_gp_slice_open(t->gp, f->stage, best->x, &f->slice, err);
 }
 
@@ -294,7 +294,7 @@ settle(const tt_tuner *t, const tti_frame *f, const contest *c, tti_choice *out)
     else if (held)
         (void)snprintf(text, sizeof text, "a trial may lose %s and the guard allows %s now",
                        tti_tuner_seconds(c->forbidden_cost, a, sizeof a),
-                       tti_tuner_seconds(fmax(f->guard_s, 0), b, sizeof b));
+                       tti_tuner_seconds(fmax(f->trial_s, 0), b, sizeof b));
     else if (near->setting.count > 0)
         (void)snprintf(text, sizeof text, "the best untried setting would save %s and cost %s",
                        tti_tuner_seconds(near->ei_s, a, sizeof a),
@@ -428,6 +428,17 @@ enter_remembered(tt_tuner *t, const tti_frame *f, contest *c)
     }
 }
 
+// A trial that the ledger alone would not have allowed.
+static void
+count_trickle(tt_tuner *t, const tti_frame *f, const tti_choice *c)
+{
+    tti_tried x;
+    tti_tuner_describe(t, &c->setting, &x);
+    double worst = tti_tuner_worst_cost(t, f, &x, &c->outlook);
+    if (c->decision == TT_TUNER_TRY && worst > f->guard_s)
+        t->trickled_s += worst;
+}
+
 static tt_status
 compete(tt_tuner *t, const tti_frame *f, tti_choice *out, tt_error *err)
 {
@@ -455,6 +466,7 @@ compete(tt_tuner *t, const tti_frame *f, tti_choice *out, tt_error *err)
         measure_again(t, f, control, out);
         t->plan_done = planned;
     } else if (c.value > 0) {
+        count_trickle(t, f, &c.best);
         *out = c.best;
         out->planned = t->plan_done > planned;
         explain(t, out);

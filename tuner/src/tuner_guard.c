@@ -12,6 +12,9 @@ static const double SWITCH_SHARE = 0.03;
 // Share of the guard that is spent; the rest covers errors of the ledger's own measurements.
 static const double GUARD_SHARE = 0.7;
 static const double CLEARLY_SLOWER = 2;
+// Share of the job that trials may lose at worst while the ledger is overdrawn: without any the
+// start setting would be all there is, and nothing made up for.
+static const double TRICKLE_SHARE = 0.01;
 
 // The stage is a share of the way in log loss. Loss curves flatten, so the rest of the way takes at
 // least as long in proportion: left >= done (1 - c)/c. A bound that needs no curve, and exact when
@@ -129,6 +132,12 @@ tti_tuner_guard_left(const tt_tuner *t)
 {
     double elapsed = t->now_s - t->begin_s, least = least_seconds_left(t);
     return GUARD_SHARE * t->options.guard * (elapsed + least) - tti_tuner_ledger(t);
+}
+
+double
+tti_tuner_trickle_left(const tt_tuner *t)
+{
+    return TRICKLE_SHARE * (t->now_s - t->begin_s) - t->trickled_s;
 }
 
 double

@@ -35,8 +35,10 @@ typedef struct tti_rise {
     double delay;           // of the setting under which it rose last
     uint64_t from, left_at; // iterations: when it began; when that setting was left
     double lost_iterations; // of rises that are over
-    double stalled;         // shortest delay under which the loss stopped falling above the target
-    uint64_t since;         // iterations: since when delays are shorter than that
+    uint32_t stalls;        // times the loss stopped falling above the target
+    double reach;           // longest delay since then
+    int strict;             // and nothing may be asked of it that the start setting does not
+    uint64_t since;         // iterations: since when that is so
     double promised;        // iterations by which the target was to be reached
     uint64_t suspected;     // iterations: since when it looks so again; 0: it does not
 } tti_rise;
@@ -193,6 +195,7 @@ struct tt_tuner {
     double surprise;
     uint32_t judged;
     int memory_fails;
+    double trickled_s; // worst case of trials made while the ledger was overdrawn
     double forgiven_s; // that the first setting of a warm start lost, when memory failed
 
     tt_setting plan[16]; // points of the start phase
@@ -280,6 +283,8 @@ double tti_tuner_ledger(const tt_tuner *t);
 // at the old speed, and at the new one from iteration `since` on, under the setting in force.
 void tti_tuner_close_account(tt_tuner *t, uint64_t since, double shift);
 double tti_tuner_guard_left(const tt_tuner *t);
+// Beyond it.
+double tti_tuner_trickle_left(const tt_tuner *t);
 // Changing settings has cost its share of the job: no trial for now.
 int tti_tuner_switching_spent(const tt_tuner *t);
 double tti_tuner_switch_s(const tt_tuner *t, uint32_t from, const tt_setting *to);

@@ -14,7 +14,9 @@
 //
 // Short of that limit the loss still ends the higher the longer the delay is (the stationary error
 // of SGD grows with the step, and merged pushes are longer steps): where it has stopped falling
-// above the target, delays are made shorter.
+// above the target, half of the way back to the start setting's delay is tried, in the logarithm,
+// and then what the loss bears under the start setting, which the user chose. Each step takes as
+// long to judge as a good part of the job has lasted, so there are no more of them.
 #include "tuner_internal.h"
 #include <math.h>
 
@@ -67,25 +69,52 @@ longest_borne(const tt_tuner *t)
 static double
 ceiling(const tt_tuner *t)
 {
-    double least = t->rise.stalled > 0 ? t->rise.stalled : INFINITY;
+    double least = INFINITY;
     for (uint32_t i = 0; i < t->tried_count; i++)
         if (t->tried[i].diverged && is_longer(t, &t->tried[i]))
             least = fmin(least, t->tried[i].delay);
     return least;
 }
 
+// Asks no more of the loss than the start setting does.
+static int
+is_mild(const tt_tuner *t, const tti_tried *x)
+{
+    if (is_longer(t, x) || x->merged > t->own.merged)
+        return 0;
+    for (uint32_t d = 0; d < t->search.dims; d++) {
+        uint32_t k = t->search.knob[d];
+        const tt_knob *knob = t->space->knob[k].knob;
+        int named = knob->kind == TT_KNOB_BOOL || knob->kind == TT_KNOB_ENUM;
+        if (named && knob->changes_statistics && x->setting.value[k] != t->own.setting.value[k])
+            return 0;
+    }
+    return 1;
+}
+
+// As far as stalls have shown the target can be reached under it.
+static int
+may_reach(const tt_tuner *t, const tti_tried *x)
+{
+    const tti_rise *r = &t->rise;
+    return r->stalls == 0 || (r->strict ? is_mild(t, x) : x->delay <= r->reach * SAME);
+}
+
 int
 tti_tuner_is_borne(const tt_tuner *t, const tti_tried *x)
 {
-    return !is_longer(t, x) || !tti_tuner_follows(t, TT_TUNER_RULE_DELAY) ||
-           x->delay <= CEILING_SHARE * ceiling(t);
+    if (!tti_tuner_follows(t, TT_TUNER_RULE_DELAY))
+        return 1;
+    return may_reach(t, x) && (!is_longer(t, x) || x->delay <= CEILING_SHARE * ceiling(t));
 }
 
 int
 tti_tuner_may_try(const tt_tuner *t, const tti_tried *x)
 {
-    return !is_longer(t, x) || !tti_tuner_follows(t, TT_TUNER_RULE_DELAY) ||
-           (tti_tuner_is_borne(t, x) && x->delay <= STEP * longest_borne(t) * SAME);
+    if (!tti_tuner_follows(t, TT_TUNER_RULE_DELAY))
+        return 1;
+    return tti_tuner_is_borne(t, x) &&
+           (!is_longer(t, x) || x->delay <= STEP * longest_borne(t) * SAME);
 }
 
 int
@@ -182,14 +211,15 @@ tti_tuner_stalls(tt_tuner *t)
     const tti_tried *current = &t->tried[t->current];
     tt_est_trend trend;
     int overdue = is_overdue(t);
-    if (!is_longer(t, current) || !tti_tuner_follows(t, TT_TUNER_RULE_DELAY) || r->recovering ||
+    if (is_mild(t, current) || !tti_tuner_follows(t, TT_TUNER_RULE_DELAY) || r->recovering ||
         !look_at_trend(t, &trend)) {
         r->suspected = 0;
         return 0;
     }
     if (!is_confirmed(t, &trend) && !overdue)
         return 0;
-    r->stalled = current->delay;
+    r->strict = r->stalls++ > 0 || !is_longer(t, current);
+    r->reach = fmax(t->own.delay, sqrt(t->own.delay * current->delay));
     r->since = t->iterations;
     r->suspected = 0;
     r->promised = INFINITY;
