@@ -421,6 +421,10 @@ def play(options):
         except Failed as failure:
             failed += 1
             print(f"FAILED {what}: {failure}\n  again: chaos.py {options.trimtab} --seed {seed} --rounds 1 --engine {options.engine}", flush=True)
+            for number, job in enumerate(one.before, 1):
+                print(f"  before, from master {number}:\n{job.text()}", flush=True)
+            if options.keep:
+                shutil.copytree(one.directory, os.path.join(options.keep, f"seed-{seed}"), dirs_exist_ok=True)
         finally:
             shutil.rmtree(one.directory, ignore_errors=True)
         faults += one.faults
@@ -443,6 +447,7 @@ def main():
     parser.add_argument("--engine", choices=sorted(ENGINES), default=os.environ.get("CHAOS_ENGINE", "local"))
     parser.add_argument("--slack", type=float, default=float(os.environ.get("CHAOS_SLACK", "1")),
                         help="times the allowed time until a node is back")
+    parser.add_argument("--keep", help="directory for the runs of rounds that failed")
     options = parser.parse_args()
     options.trimtab = os.path.abspath(options.trimtab)
     options.place = ENGINES[options.engine]()
