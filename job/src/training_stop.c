@@ -178,8 +178,12 @@ everything_trained(const tti_training *tr)
 {
     if (tr->job->table.consistency == TT_PS_BSP)
         return tti_runtime_iterations(tr->rt) >= tr->rt->board.round_limit;
-    return tt_load_relaxed(&tr->rt->work.examples_trained) ==
-           tt_ledger_examples(tr->rt->work.ledger);
+    // Workers that nobody gave any more rows for a while, since no master was there, have finished,
+    // too, and trained all they had.
+    const tti_work *work = &tr->rt->work;
+    uint64_t given = tt_ledger_examples(work->ledger);
+    return given >= tt_load_relaxed(&work->example_limit) &&
+           tt_load_relaxed(&work->examples_trained) == given;
 }
 
 static int
