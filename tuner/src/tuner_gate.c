@@ -119,7 +119,7 @@ weigh(const tt_tuner *t, const tti_frame *f, const tti_tried *x, tti_choice *c)
 
 typedef struct contest {
     tti_choice best; // highest value among the allowed
-    double value;
+    double value, worst;
     tti_choice forbidden; // highest among those the guard forbids
     double forbidden_value, forbidden_cost;
     int all_forbidden; // the guard forbids every point that was looked at
@@ -138,6 +138,7 @@ enter(const tt_tuner *t, const tti_frame *f, const tti_tried *x, uint32_t id, co
         if (value > c->value) {
             c->best = choice;
             c->value = value;
+            c->worst = worst;
         }
     } else if (value > c->forbidden_value) {
         c->forbidden = choice;
@@ -428,17 +429,6 @@ enter_remembered(tt_tuner *t, const tti_frame *f, contest *c)
     }
 }
 
-// A trial that the ledger alone would not have allowed.
-static void
-count_trickle(tt_tuner *t, const tti_frame *f, const tti_choice *c)
-{
-    tti_tried x;
-    tti_tuner_describe(t, &c->setting, &x);
-    double worst = tti_tuner_worst_cost(t, f, &x, &c->outlook);
-    if (c->decision == TT_TUNER_TRY && worst > f->guard_s)
-        t->trickled_s += worst;
-}
-
 static tt_status
 compete(tt_tuner *t, const tti_frame *f, tti_choice *out, tt_error *err)
 {
@@ -466,7 +456,8 @@ compete(tt_tuner *t, const tti_frame *f, tti_choice *out, tt_error *err)
         measure_again(t, f, control, out);
         t->plan_done = planned;
     } else if (c.value > 0) {
-        count_trickle(t, f, &c.best);
+        if (c.best.decision == TT_TUNER_TRY && c.worst > f->guard_s) // not by the ledger alone
+            t->trickled_s += c.worst;
         *out = c.best;
         out->planned = t->plan_done > planned;
         explain(t, out);

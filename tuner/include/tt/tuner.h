@@ -58,21 +58,20 @@ typedef enum tt_tuner_decision {
     TT_TUNER_QUIT,     // tuning ends: nothing can pay any more
 } tt_tuner_decision;
 
-// Rules of the tuner's own way, each of which can be left out to see what it is worth:
-// tt_tuner_rule_help says what they do, docs/rationale.md what they brought.
+// Rules of the tuner's own way, each of which can be left out to see what it is worth.
 typedef enum tt_tuner_rule {
-    TT_TUNER_RULE_SPREAD = 0,
-    TT_TUNER_RULE_COST,
-    TT_TUNER_RULE_ABANDON,
-    TT_TUNER_RULE_GUARD,
-    TT_TUNER_RULE_SHARE,
-    TT_TUNER_RULE_HYSTERESIS,
-    TT_TUNER_RULE_CONTROL,
-    TT_TUNER_RULE_REPLICATE,
-    TT_TUNER_RULE_REST,
-    TT_TUNER_RULE_RATE,
-    TT_TUNER_RULE_DELAY,
-    TT_TUNER_RULE_DRIFT,
+    TT_TUNER_RULE_SPREAD = 0, // settings spread over the space before the model decides
+    TT_TUNER_RULE_COST,       // what it costs to find out counts against what it may save
+    TT_TUNER_RULE_ABANDON,    // a trial that is much slower is broken off
+    TT_TUNER_RULE_GUARD,      // trials wait while tuning has cost what it may
+    TT_TUNER_RULE_SHARE,      // trials wait while switching has cost its share of the job
+    TT_TUNER_RULE_HYSTERESIS, // back to a known setting only when clearly better
+    TT_TUNER_RULE_CONTROL,    // the best and the start setting are measured now and then
+    TT_TUNER_RULE_REPLICATE,  // the best is measured several times before a rest
+    TT_TUNER_RULE_REST,       // pauses that grow while nothing is worth trying
+    TT_TUNER_RULE_RATE,       // progress an iteration makes under a setting counts
+    TT_TUNER_RULE_DELAY,      // gradients grow staler by steps from what was borne
+    TT_TUNER_RULE_DRIFT,      // a change of the machine reopens exploring
     TT_TUNER_RULES,
 } tt_tuner_rule;
 
@@ -230,9 +229,8 @@ typedef struct tt_tuner_measurement {
 
 typedef struct tt_tuner tt_tuner;
 
-// "guard", and what it does in a few words. Static.
+// "guard". Static.
 const char *tt_tuner_rule_name(tt_tuner_rule rule);
-const char *tt_tuner_rule_help(tt_tuner_rule rule);
 // "guard+control" as bits; 1, or 0 when a name is none.
 int tt_tuner_rules_read(const char *text, unsigned *out);
 
