@@ -4,6 +4,7 @@
 #include "est_curve.h"
 #include "est_mix.h"
 #include "est_robust.h"
+#include "stretched.c" // the families of a plug-in, as tables
 #include "tt/core.h"
 
 #include <setjmp.h>
@@ -14,43 +15,6 @@
 #include <string.h>
 
 // --- families
-
-static double
-stretched_loss(const double *p, double clock)
-{
-    if (!(p[0] > 0 && p[1] > 0 && p[2] > 0))
-        return NAN;
-    return p[3] + p[0] * exp(-pow(clock / p[1], p[2]));
-}
-
-static double
-last_of_four(const double *p)
-{
-    return p[3];
-}
-
-static int
-stretched_guess(const double *clock, const double *loss, uint32_t count, double target, double *p)
-{
-    const double fall = loss[0] - loss[count - 1];
-    TT_UNUSED(target);
-    if (count < 6 || !(fall > 0))
-        return 0;
-    p[0] = 1.2 * fall;
-    p[1] = 0.5 * clock[count - 1];
-    p[2] = 1;
-    p[3] = loss[0] - p[0];
-    return 1;
-}
-
-static const tt_curve stretched = {.struct_size = sizeof(tt_curve),
-                                   .parameters = 4,
-                                   .name = "stretched",
-                                   .help = "floor + a exp(-(clock / b)^c)",
-                                   .prior = 1,
-                                   .guess = stretched_guess,
-                                   .loss = stretched_loss,
-                                   .floor = last_of_four};
 
 // a exp(-b clock) with a floor that is given: 0.2.
 static double
