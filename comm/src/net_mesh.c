@@ -237,8 +237,8 @@ read_counters(const tt_mesh *self, uint32_t node, tt_mesh_counters *out)
     out->frames += tt_load_relaxed(&net->counters.frames);
     out->bytes += tt_load_relaxed(&net->counters.bytes);
     out->chunks += tt_load_relaxed(&net->counters.chunks);
-    out->refused =
-        tt_load_relaxed(&net->net_counters.refused) + tt_load_relaxed(&net->net_counters.damaged);
+    out->refused = tt_load_relaxed(&net->net_counters.refused) +
+                   tt_load_relaxed(&net->net_counters.damaged);
 }
 
 void

@@ -82,7 +82,7 @@ typedef struct tti_standing {
     uint64_t adopted_generation; // release; acquired by the master
     uint32_t working_seen;       // it acts as a worker; release
     uint32_t resting;            // for which call to rest, 0: for none; release
-    int finished;                // worker has reached a limit; release
+    int finished;                // worker had nothing left to do, for now at least; release
     int left, ended;             // the thread has ended its work; has ended; release
     uint32_t clock_seen;         // iterations done (SSP), relaxed
     // BSP: stored (seq) before the gate is looked at; read by the master (seq)
