@@ -14,7 +14,6 @@ changed hosts (bar of the median: 1.3). The undisturbed runs of both kinds are w
 Every finished run is appended to FILE (bench/results/drift.jsonl); started again, the bench goes on where it stopped. --quick: 2 jobs
 of each kind, 6 settings.
 """
-import argparse
 import math
 import os
 import sys
@@ -28,6 +27,7 @@ from trimtab_runs import say  # noqa: E402
 SEED, TRIES = 101, 40
 EFFECT = 1.25           # of a change that counts
 WINDOWS, SLOWER = 5, 1.3  # bars
+STEADY = 400            # iterations
 LAST = 0.8              # of the job: what is measured at its end
 KINDS = {"slow": "{{kind: slow, from: {host}, factor: 4, at: {at:.6f}s}}", "narrow": "{{kind: narrow, factor: 2, at: {at:.6f}s}}"}
 
@@ -53,9 +53,7 @@ def pace(windows, since):
 
 def steady(bench, job, key, setting, more):
     """Seconds an iteration under a fixed setting, over some hundred iterations."""
-    iterations = 400
-    batch, rows = (int(job["text"].split(word)[1].split(",")[0].split("}")[0]) for word in ("batch_size: ", "rows: "))
-    sets = {**tuner_jobs.UNTUNED, **more, "stop.max_epochs": f"{iterations * batch / rows:.6g}", "stop.objective": "null"}
+    sets = {**tuner_jobs.UNTUNED, **more, "stop.max_epochs": f"{tuner_jobs.epochs_of(job, STEADY):.6g}", "stop.objective": "null"}
     row = bench.once(job, key, SEED, sets, setting)
     return row["seconds"] / max(row["iterations"], 1) if row["status"] != "failed" else math.inf
 
@@ -119,12 +117,9 @@ def show(results, options):
 
 
 def main(arguments):
-    parser = argparse.ArgumentParser(prog="bench/run drift", description=__doc__.split("\n", 1)[0])
+    parser = tuner_jobs.parser_of("drift", __doc__)
     parser.add_argument("--count", type=int, help="jobs of each kind (10)")
     parser.add_argument("--settings", type=int, help="random settings on the changed hosts (40)")
-    parser.add_argument("--jobs", type=int, default=2, help="runs at a time (2)")
-    parser.add_argument("--results", default=os.path.join(runs.ROOT, "bench", "results", "drift.jsonl"))
-    parser.add_argument("--quick", action="store_true", help="2 jobs of each kind, 6 settings: a smoke test")
     options = parser.parse_args(arguments)
     options.count = options.count or (2 if options.quick else 10)
     options.settings = options.settings or (6 if options.quick else 40)

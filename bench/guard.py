@@ -11,7 +11,6 @@ job counts the mean of 3 seeds. A job above 1.10 is run again on 5 fresh seeds: 
 
 Every finished run is appended to FILE (bench/results/guard.jsonl); started again, the bench goes on where it stopped. --quick: 4 jobs.
 """
-import argparse
 import os
 import statistics
 import sys
@@ -90,11 +89,8 @@ def show(verdicts):
 
 
 def main(arguments):
-    parser = argparse.ArgumentParser(prog="bench/run guard", description=__doc__.split("\n", 1)[0])
+    parser = tuner_jobs.parser_of("guard", __doc__)
     parser.add_argument("--count", type=int, help="jobs (100)")
-    parser.add_argument("--jobs", type=int, default=2, help="runs at a time (2)")
-    parser.add_argument("--results", default=os.path.join(runs.ROOT, "bench", "results", "guard.jsonl"))
-    parser.add_argument("--quick", action="store_true", help="4 jobs: a smoke test")
     options = parser.parse_args(arguments)
     runs.need_program()
     bench = tuner_jobs.Bench(options.results, options)

@@ -12,7 +12,6 @@ time counts as that. Besides: the stage as an input left out (tuner.model: time)
 Every finished run is appended to FILE (bench/results/rules.jsonl); started again, the bench goes on where it stopped. The table goes to
 docs/experiments/rules.md when all was run. --quick: one cell, 2 rules, 1 seed.
 """
-import argparse
 import math
 import os
 import statistics
@@ -123,14 +122,11 @@ Geometric means over the columns: """ + ", ".join(f"`{rule}` {mean:.2f}" for rul
 
 
 def main(arguments):
-    parser = argparse.ArgumentParser(prog="bench/run rules", description=__doc__.split("\n", 1)[0])
+    parser = tuner_jobs.parser_of("rules", __doc__)
     parser.add_argument("--seeds", type=int, help="seeds a job (5)")
     parser.add_argument("--only", help="rules to leave out, with commas between them (all)")
     parser.add_argument("--cells", help="cells of bench/run paper, and guard, threads (all)")
-    parser.add_argument("--jobs", type=int, default=2, help="simulated runs at a time (2)")
     parser.add_argument("--data-dir", default=os.path.join(runs.ROOT, "..", "shared", "data"), help="where a9a.xz and dna.train.svm.xz are")
-    parser.add_argument("--results", default=os.path.join(runs.ROOT, "bench", "results", "rules.jsonl"))
-    parser.add_argument("--quick", action="store_true", help="one cell, 2 rules, 1 seed: a smoke test")
     options = parser.parse_args(arguments)
     options.whole = not options.quick and options.only is None and options.cells is None
     options.seeds = options.seeds or (1 if options.quick else 5)

@@ -14,7 +14,6 @@ median, and at least 7 of 10), and where it does not it should be within 2 %.
 
 Every finished run is appended to FILE (bench/results/stage.jsonl); started again, the bench goes on where it stopped. --quick: 2 seeds.
 """
-import argparse
 import os
 import statistics
 import sys
@@ -64,7 +63,7 @@ def compare(bench, name, seeds):
     job = made(name)
     if not tuner_jobs.aim(bench, job):
         raise runs.RunFailed(f"{name}: does not train")
-    tasks = [lambda m=model, s=seed: bench.once(job, model, s, {**tuner_jobs.TUNED, "tuner.model": m}) for seed in seeds
+    tasks = [lambda m=model, s=seed: bench.once(job, m, s, {**tuner_jobs.TUNED, "tuner.model": m}) for seed in seeds
              for model in ("sum", "time")]
     tasks += [lambda s=seed: bench.once(job, "start", s, tuner_jobs.UNTUNED) for seed in seeds]
     done = bench.together(tasks)
@@ -89,11 +88,8 @@ def show(results):
 
 
 def main(arguments):
-    parser = argparse.ArgumentParser(prog="bench/run stage", description=__doc__.split("\n", 1)[0])
+    parser = tuner_jobs.parser_of("stage", __doc__)
     parser.add_argument("--seeds", type=int, help="pairs of runs a job (10)")
-    parser.add_argument("--jobs", type=int, default=2, help="runs at a time (2)")
-    parser.add_argument("--results", default=os.path.join(runs.ROOT, "bench", "results", "stage.jsonl"))
-    parser.add_argument("--quick", action="store_true", help="2 seeds: a smoke test")
     options = parser.parse_args(arguments)
     seeds = range(FIRST_SEED, FIRST_SEED + (options.seeds or (2 if options.quick else 10)))
     runs.need_program()

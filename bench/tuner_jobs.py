@@ -5,6 +5,7 @@ A job is a dict: `text` (YAML; None: of the file `config`), `over` (files laid o
 the virtual time at which the whole training objective was at its target, looked at off the clock (simulation.evaluate_pushes), for
 tuned and untuned runs alike.
 """
+import argparse
 import concurrent.futures
 import hashlib
 import math
@@ -132,6 +133,20 @@ class Bench:
                 raise
 
 
+def parser_of(name, doc):
+    """The options that these benches share; the rest is for the caller to add."""
+    parser = argparse.ArgumentParser(prog="bench/run " + name, description=doc.split("\n", 1)[0])
+    parser.add_argument("--jobs", type=int, default=2, help="simulated runs at a time (2)")
+    parser.add_argument("--results", default=os.path.join(runs.ROOT, "bench", "results", name + ".jsonl"))
+    parser.add_argument("--quick", action="store_true", help="little of it: a smoke test")
+    return parser
+
+
+def epochs_of(job, iterations):
+    batch, rows = (int(job["text"].split(word)[1].split(",")[0].split("}")[0]) for word in ("batch_size: ", "rows: "))
+    return iterations * batch / rows
+
+
 def objective(store):
     """Columns of the last look at the whole training set, and of the first."""
     rows = store.execute("SELECT objective FROM progress WHERE objective IS NOT NULL ORDER BY time_s, iteration").fetchall()
@@ -141,8 +156,7 @@ def objective(store):
 def aim(bench, job):
     """Gives the job its target: where its start setting is after job["iterations"]. Whether it got anywhere."""
     every = max(job["iterations"] // LOOKS, 1)
-    batch, rows = (int(job["text"].split(word)[1].split(",")[0].split("}")[0]) for word in ("batch_size: ", "rows: "))
-    epochs = job["iterations"] * batch / rows
+    epochs = epochs_of(job, job["iterations"])
     row = bench.once(job, "aim", 1, {**UNTUNED, "simulation.evaluate_pushes": every, "stop.max_epochs": epochs}, read=objective)
     first, last = row["first_objective"], row["objective"]
     if first is None or last is None or not last < 0.98 * first:
