@@ -218,10 +218,13 @@ tti_training_step_tuner(tti_training *tr, tt_error *err)
                        tt_load_acquire(
                            &rt->standings[n].adopted_generation)); // released in tti_node_adopt
     int moving = tr->transition.active || !tti_runtime_settled(rt);
+    const tt_ps_table *table = &tr->job->table;
     tt_tuner_view view = {.now_s = tuner_now(tr),
                           .generation = adopted,
                           .in_transition = moving,
-                          .iterations = tr->iterations};
+                          .iterations = tr->iterations,
+                          .step =
+                              tt_ps_learning_rate(table, tr->iterations) / table->learning_rate};
     tt_tuner_action action;
     TT_TRY(tt_tuner_step(tr->tuner, &view, &action, err));
     if (action.kind != TT_TUNER_SWITCH || moving)

@@ -153,6 +153,7 @@ after_window(tt_tuner *t, const tt_est_window *w, int was_trial)
 {
     shorten_plan(t);
     tti_tuner_calm(t, w);
+    tti_tuner_readmit(t);
     if ((w->flags & TT_EST_DIVERGING) != 0 && t->current != t->own_id && tti_tuner_is_to_blame(t))
         return leave_diverged(t, "rises under it");
     if (tti_tuner_does_not_recover(t)) {

@@ -51,8 +51,10 @@ typedef struct tti_tried {
     uint32_t feature_count, workers; // workers: 1 under BSP
     uint32_t full_window;            // iterations
     uint32_t merged;                 // iterations a push brings
-    double delay;                 // iterations from reading parameters to applying their gradient
-    int row;                      // of the process, -1 = none yet
+    double delay; // iterations from reading parameters to applying their gradient
+    double borne,
+        not_borne; // largest strain under which the loss fell; the one under which it rose
+    int row;       // of the process, -1 = none yet
     double row_weight, row_stage; // iterations in it
     uint32_t row_windows;
     double log_t;                 // its value
@@ -211,6 +213,7 @@ struct tt_tuner {
     double begin_s, now_s, window_begin_s, applied_s,
         adopted_s;       // adopted_s: NAN until all nodes have the generation
     uint64_t iterations; // of the last view
+    double step;         // learning rate now / at the beginning
     uint64_t window_index;
     uint64_t proposals;
     int next_trial;
@@ -309,6 +312,8 @@ int tti_tuner_may_try(const tt_tuner *t, const tti_tried *x);
 int tti_tuner_is_to_blame(const tt_tuner *t);
 // The loss rises under the setting in force, which is about to be left.
 void tti_tuner_rose(tt_tuner *t);
+// Settings under which it rose are no longer left out where the step has become small enough.
+void tti_tuner_readmit(tt_tuner *t);
 // A window has ended.
 void tti_tuner_calm(tt_tuner *t, const tt_est_window *w);
 // The loss rose, and does not come down under the setting in force either.

@@ -107,6 +107,7 @@ tt_tuner_open(const tt_space *space,
     const tt_setting *start = options->start != NULL ? options->start : &t->search.base;
     tti_tuner_describe(t, &t->search.base, &t->own);
     t->warm = !tt_setting_equal(start, &t->search.base);
+    t->step = 1;
     t->rise.promised = INFINITY;
     t->rise.calm_loss = NAN;
     t->own_id = t->warm ? TTI_TUNER_NOBODY : 0;

@@ -5,12 +5,17 @@
 //
 //     delay(X) = workers(X) merged(X)
 //
-// and for a given step size there is a delay beyond which SGD diverges (Mania et al. 2017, Stich
-// and Karimireddy 2020: the step may be at most of the order of 1 / delay). Near the limit the loss
-// rises slowly, and a trial is broken off before much is lost; far beyond it, it explodes within a
-// few iterations. So the delay is raised by steps from what was borne (safe exploration: Sui et al.
-// 2015), settings near a delay that was not borne are left out, and after a rise nothing is tried
-// until the loss is where it was. What all that takes is the guard's.
+// and there is a product of step size and delay beyond which SGD diverges (Mania et al. 2017, Stich
+// and Karimireddy 2020: the step may be at most of the order of 1 / delay). That product, with the
+// step in units of the first one, is the setting's strain:
+//
+//     strain(X) = delay(X) step
+//
+// Near the limit the loss rises slowly, and a trial is broken off before much is lost; far beyond
+// it, it explodes within a few iterations. So the strain is raised by steps from what was borne
+// (safe exploration: Sui et al. 2015), settings near a strain that was not borne are left out, and
+// after a rise nothing is tried until the loss is where it was. What all that takes is the guard's.
+// Where the learning rate falls, longer and longer delays are borne, also those that were not.
 //
 // Short of that limit the loss still ends the higher the longer the delay is (the stationary error
 // of SGD grows with the step, and merged pushes are longer steps): where it has stopped falling
@@ -20,8 +25,8 @@
 #include "tuner_internal.h"
 #include <math.h>
 
-// A delay may be tried that is so many times the longest one that was borne,
-static const double STEP = 2;
+// A strain may be tried that is so many times the largest one that was borne,
+static const double RAISE = 2;
 // for so many times its own iterations;
 static const double BORNE_DELAYS = 4;
 // and no nearer to one that was not borne.
@@ -53,26 +58,35 @@ is_longer(const tt_tuner *t, const tti_tried *x)
 }
 
 static double
-longest_borne(const tt_tuner *t)
+strain(const tt_tuner *t, const tti_tried *x)
 {
-    double longest = t->own.delay;
-    for (uint32_t i = 0; i < t->tried_count; i++) {
-        const tti_tried *s = &t->tried[i];
-        if (!s->diverged && s->row >= 0 && (double)s->iterations >= BORNE_DELAYS * s->delay)
-            longest = fmax(longest, s->delay);
-    }
-    return longest;
+    return x->delay * t->step;
 }
 
-// The shortest delay that was not borne, of those longer than the start setting's, which is the
-// user's choice.
+// Within what the start setting asked for when the job began, which is the user's choice.
+static int
+is_chosen(const tt_tuner *t, const tti_tried *x)
+{
+    return strain(t, x) <= SAME * t->own.delay;
+}
+
+static double
+largest_borne(const tt_tuner *t)
+{
+    double largest = t->own.delay;
+    for (uint32_t i = 0; i < t->tried_count; i++)
+        largest = fmax(largest, t->tried[i].borne);
+    return largest;
+}
+
+// The smallest strain that was not borne, of those beyond the user's choice.
 static double
 ceiling(const tt_tuner *t)
 {
     double least = INFINITY;
     for (uint32_t i = 0; i < t->tried_count; i++)
-        if (t->tried[i].diverged && is_longer(t, &t->tried[i]))
-            least = fmin(least, t->tried[i].delay);
+        if (t->tried[i].not_borne > SAME * t->own.delay)
+            least = fmin(least, t->tried[i].not_borne);
     return least;
 }
 
@@ -105,7 +119,7 @@ tti_tuner_is_borne(const tt_tuner *t, const tti_tried *x)
 {
     if (!tti_tuner_follows(t, TT_TUNER_RULE_DELAY))
         return 1;
-    return may_reach(t, x) && (!is_longer(t, x) || x->delay <= CEILING_SHARE * ceiling(t));
+    return may_reach(t, x) && (is_chosen(t, x) || strain(t, x) <= CEILING_SHARE * ceiling(t));
 }
 
 int
@@ -114,7 +128,7 @@ tti_tuner_may_try(const tt_tuner *t, const tti_tried *x)
     if (!tti_tuner_follows(t, TT_TUNER_RULE_DELAY))
         return 1;
     return tti_tuner_is_borne(t, x) &&
-           (!is_longer(t, x) || x->delay <= STEP * longest_borne(t) * SAME);
+           (is_chosen(t, x) || strain(t, x) <= RAISE * largest_borne(t) * SAME);
 }
 
 int
@@ -129,6 +143,9 @@ void
 tti_tuner_rose(tt_tuner *t)
 {
     tti_rise *r = &t->rise;
+    tti_tried *current = &t->tried[t->current];
+    current->not_borne = strain(t, current);
+    current->borne = 0;
     if (!r->recovering) {
         r->recovering = 1;
         r->from = t->window_iterations;
@@ -139,9 +156,25 @@ tti_tuner_rose(tt_tuner *t)
 }
 
 void
+tti_tuner_readmit(tt_tuner *t)
+{
+    for (uint32_t i = 0; i < t->tried_count; i++) {
+        tti_tried *s = &t->tried[i];
+        if (!s->diverged || i == t->current || strain(t, s) > CEILING_SHARE * s->not_borne)
+            continue;
+        s->diverged = s->banned = 0;
+        t->diverged--;
+    }
+}
+
+void
 tti_tuner_calm(tt_tuner *t, const tt_est_window *w)
 {
     tti_rise *r = &t->rise;
+    tti_tried *current = &t->tried[t->current];
+    if (!current->diverged && current->row >= 0 &&
+        (double)current->iterations >= BORNE_DELAYS * current->delay)
+        current->borne = fmax(current->borne, strain(t, current));
     int rising = (w->flags & (TT_EST_RISING | TT_EST_DIVERGING)) != 0;
     if (!isfinite(w->loss) || rising)
         return;

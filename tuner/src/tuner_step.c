@@ -304,6 +304,7 @@ tt_tuner_step(tt_tuner *tuner, const tt_tuner_view *view, tt_tuner_action *actio
         return TT_OK;
     count_time(t, view->now_s);
     count_iterations(t, view->iterations);
+    t->step = view->step > 0 ? view->step : 1;
     follow_transition(t, view);
     if (t->in_transition)
         return TT_OK;

@@ -42,6 +42,9 @@ typedef struct job_model {
     // is above this (0 = nowhere); what the job says a switch lost (0 = the truth).
     uint32_t refuse_every;
     double nan_staleness, claimed_loss_s;
+    // Losses are NaN where workers x merged iterations x step is above this (0 = nowhere). step: 1
+    // / (1 + decay iterations).
+    double nan_strain, decay;
     // The machine takes slow_factor times as long from slow_from_s on (0 = it never changes); other
     // processes slow it by half for burst_s, every ten times that on average (0 = none).
     double slow_from_s, slow_factor, burst_s;
@@ -303,10 +306,23 @@ job_start_push(job_run *r, uint32_t w, double now)
     k->ends_s = now + cycle * r->setting.value[JOB_AGGREGATION];
 }
 
-static inline int
-job_is_nan(const job_model *j, const tt_setting *s)
+static inline double
+job_step(const job_model *j, uint64_t iterations)
 {
-    return j->nan_staleness > 0 && s->value[JOB_STALENESS] > j->nan_staleness;
+    return 1 / (1 + j->decay * (double)iterations);
+}
+
+static inline double
+job_delay(const tt_setting *s)
+{
+    return job_workers(s) * s->value[JOB_AGGREGATION];
+}
+
+static inline int
+job_is_nan(const job_model *j, const tt_setting *s, uint64_t iterations)
+{
+    return (j->nan_staleness > 0 && s->value[JOB_STALENESS] > j->nan_staleness) ||
+           (j->nan_strain > 0 && job_delay(s) * job_step(j, iterations) > j->nan_strain);
 }
 
 static inline void
@@ -321,7 +337,7 @@ job_finish_push(job_run *r, uint32_t w)
                                 .sequence = r->iterations++,
                                 .worker = w,
                                 .examples = 64,
-                                .loss = job_is_nan(r->model, &k->setting)
+                                .loss = job_is_nan(r->model, &k->setting, r->iterations)
                                             ? NAN
                                             : job_loss(r->model, r->progress) * noise,
                                 .time_s = k->ends_s,
@@ -392,7 +408,8 @@ job_view(const job_run *r)
     return (tt_tuner_view){.now_s = r->now_s,
                            .generation = oldest,
                            .in_transition = r->now_s < r->moving_until_s,
-                           .iterations = r->iterations};
+                           .iterations = r->iterations,
+                           .step = job_step(r->model, r->iterations)};
 }
 
 typedef struct job_result {
@@ -403,6 +420,7 @@ typedef struct job_result {
     double nan_s; // seconds spent where losses are NaN
     uint32_t restarts;
     uint64_t iterations;
+    tt_setting last; // in force at the end
 } job_result;
 
 // As a job that is stopped and resumed: all that is known goes through bytes into a new estimator
@@ -488,7 +506,7 @@ job_execute(const job_model *model,
             proposals = out->summary.proposals;
             job_stall(&r, 0.004); // a fit of 8 ms on one of two cores
         }
-        out->nan_s += job_is_nan(model, &r.setting) ? 0.02 : 0;
+        out->nan_s += job_is_nan(model, &r.setting, r.iterations) ? 0.02 : 0;
         if (model->restart_every_s > 0 && action.kind != TT_TUNER_SWITCH && !r.reconfiguring &&
             !view.in_transition && r.now_s >= (out->restarts + 1) * model->restart_every_s) {
             out->restarts++;
@@ -513,6 +531,7 @@ job_execute(const job_model *model,
         model->memory->count = i + 1;
     }
     out->seconds = r.now_s;
+    out->last = r.setting;
     out->iterations = r.iterations;
     out->digest = r.digest;
     tt_tuner_close(r.tuner);

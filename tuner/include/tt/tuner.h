@@ -70,7 +70,7 @@ typedef enum tt_tuner_rule {
     TT_TUNER_RULE_REPLICATE,  // the best is measured several times before a rest
     TT_TUNER_RULE_REST,       // pauses that grow while nothing is worth trying
     TT_TUNER_RULE_RATE,       // progress an iteration makes under a setting counts
-    TT_TUNER_RULE_DELAY,      // gradients grow staler by steps from what was borne
+    TT_TUNER_RULE_DELAY,      // delay x learning rate grows by steps from what was borne
     TT_TUNER_RULE_DRIFT,      // a change of the machine reopens exploring
     TT_TUNER_RULES,
 } tt_tuner_rule;
@@ -187,6 +187,7 @@ typedef struct tt_tuner_view {
     uint64_t generation; // adopted by all nodes
     int in_transition;   // parameters or training data of the newest generation are still moving
     uint64_t iterations; // applied since the job began, all of them
+    double step;         // learning rate now / at the beginning; 0 = 1
 } tt_tuner_view;
 
 typedef struct tt_tuner_action {
