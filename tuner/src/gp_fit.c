@@ -21,9 +21,13 @@ tti_gp_standardize(tt_gp *gp)
         magnitude = fmax(magnitude, fabs(gp->y[i]));
     }
     double prior = gp->options.scale_rows, freedom = gp->rows - 1 + prior;
+    gp->y_mean = mean;
+    if (isinf(prior)) {
+        gp->y_scale = gp->options.scale;
+        return;
+    }
     squares += prior * gp->options.scale * gp->options.scale;
     double scale = freedom > 0 ? sqrt(squares / freedom) : 0;
-    gp->y_mean = mean;
     // A constant y (to rounding) has no scale; any will do, and 1 keeps units readable.
     gp->y_scale = scale > 1e-12 * magnitude && scale > 1e-300 ? scale : 1;
 }

@@ -142,7 +142,7 @@ typedef enum tti_next {
 typedef struct tti_way {
     const char *name;
     tt_gp_model model; // of the process, and what is known of the spread of its y beforehand
-    double scale, scale_rows;
+    double scale, scale_rows, signal_sd;
     int rows_of_left; // its rows hold iterations left: another estimator's method makes others
     void (*plan)(tt_tuner *t); // the points of the start phase
     int (*window_full)(const tt_tuner *t, const tt_est_window *w);

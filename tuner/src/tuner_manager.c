@@ -70,7 +70,8 @@ open_process(tt_tuner *t, tt_error *err)
                              .dims = t->search.dims,
                              .seed = t->options.seed,
                              .scale = t->way->scale,
-                             .scale_rows = t->way->scale_rows};
+                             .scale_rows = t->way->scale_rows,
+                             .signal_sd = t->way->signal_sd};
     for (uint32_t d = 0; d < t->search.dims; d++) {
         tt_knob_kind kind = t->space->knob[t->search.knob[d]].knob->kind;
         options.kind[d] =

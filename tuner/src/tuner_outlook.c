@@ -5,6 +5,8 @@
 
 // Reach of a diverged setting over those alike in what can change statistics, in unit coordinates.
 static const double DIVERGENCE_REACH = 0.15;
+// Rows that the belief about the spread of settings is worth.
+static const double SCALE_ROWS = 4;
 
 // Probability that the loss does not rise under a setting: low near settings under which it did.
 static double
@@ -53,13 +55,22 @@ tti_tuner_outlook_from(double t_mean, double t_var, const tti_statistics *s)
                          .t_sd = sqrt(t_var)};
 }
 
+// 97.5 % quantile of what a Gaussian process says whose scale is itself a belief: of Student's t,
+// by the first terms of its Cornish-Fisher expansion. 1.96 with many rows, 2.5 with one.
+static double
+caution(const tt_tuner *t)
+{
+    double freedom = SCALE_ROWS + tt_gp_rows(t->gp);
+    return 1.96 + 2.37 / freedom + 2.82 / (freedom * freedom);
+}
+
 double
 tti_tuner_worst_cost(const tt_tuner *t,
                      const tti_frame *f,
                      const tti_tried *x,
                      const tti_outlook *o)
 {
-    double worst = f->best_t * exp(o->t_mean + 1.96 * o->t_sd);
+    double worst = f->best_t * exp(o->t_mean + caution(t) * o->t_sd);
     // What counts is what is lost against the start setting; when it is broken off, against the
     // best.
     double loss = tti_tuner_window_loss(t, x, f->best_t, worst / f->best_t);

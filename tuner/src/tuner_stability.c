@@ -47,7 +47,9 @@ static const double LOOK_SHARE = 0.5, LEAST_SHARE = 0.2, CLEAR_SE = 2, FALL_SE =
 static const double CONFIRMED = 1.25;
 // A promise of the estimator's is broken when the job has lasted so many times as long.
 static const double OVERDUE = 1.1;
-enum { PROMISES_FROM = 4000 };
+// Neither is judged by fewer iterations: in the first thousand of a job that needs twenty a loss
+// that falls as it should still drowns in its noise.
+enum { JUDGED_FROM = 4000 };
 // Delays that differ by less are the same.
 static const double SAME = 1.01;
 
@@ -220,7 +222,7 @@ is_overdue(tt_tuner *t)
     double done = (double)t->iterations;
     tt_estimator_remaining(t->estimator, &left);
     if ((left.flags & TT_EST_FALLBACK) == 0 && isfinite(left.iterations_p90) &&
-        t->iterations >= PROMISES_FROM)
+        t->iterations >= JUDGED_FROM)
         t->rise.promised = fmin(t->rise.promised, done + left.iterations_p90);
     return done > OVERDUE * t->rise.promised;
 }
@@ -244,8 +246,8 @@ tti_tuner_stalls(tt_tuner *t)
     const tti_tried *current = &t->tried[t->current];
     tt_est_trend trend;
     int overdue = is_overdue(t);
-    if (is_mild(t, current) || !tti_tuner_follows(t, TT_TUNER_RULE_DELAY) || r->recovering ||
-        !look_at_trend(t, &trend)) {
+    if (t->iterations < JUDGED_FROM || is_mild(t, current) ||
+        !tti_tuner_follows(t, TT_TUNER_RULE_DELAY) || r->recovering || !look_at_trend(t, &trend)) {
         r->suspected = 0;
         return 0;
     }

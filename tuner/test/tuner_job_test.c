@@ -154,7 +154,7 @@ test_a_smaller_step_bears_longer_delays(void **state)
                   constant, JOBS, falling, lost);
     assert_int_equal(constant, 0);
     assert_true(falling >= 3 * JOBS / 4);
-    assert_true(lost < 0.05);
+    assert_true(lost < 0.10); // the guard's
 }
 
 static void

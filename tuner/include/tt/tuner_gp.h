@@ -34,7 +34,8 @@ typedef struct tt_gp_options {
     void (*snap)(void *self, double *x);
     void *snap_self;
     uint64_t seed; // of the random start of the fit
-    // Prior knowledge of the spread of y: worth `scale_rows` rows of s.d. `scale`; 0 rows = none.
+    // Prior knowledge of the spread of y: worth `scale_rows` rows of s.d. `scale`; 0 rows = none,
+    // INFINITY: y is in units of `scale`, whatever the rows say.
     double scale, scale_rows;
     // Priors of the hyperparameters (natural logs) where they differ from the online tuner's; 0 =
     // as there: signal N(0, 0.8), noise N(log 2e-3, 2) and at least 1e-6.
