@@ -8,7 +8,7 @@ cat >job.yaml <<'END'
 data: {format: clicklog, rows: 4000, columns: 3000, fields: 12, test: {rows: 500}}
 model: {kind: logistic_regression, l2: 1e-5, pull: keyed}
 optimizer: {kind: adagrad, learning_rate: 0.1, batch_size: 40}
-stop: {max_epochs: 6}
+stop: {max_epochs: 20}
 cluster: {engine: simulated, nodes: 12}
 simulation: {stragglers: 20%, cores: 2}
 tuner: {compare: off}
