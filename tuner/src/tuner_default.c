@@ -81,19 +81,11 @@ too_slow(const tt_tuner *t, const tt_est_window *w, double *seen)
     return *seen > ABANDON_RATIO * benefit * t->ref_t;
 }
 
-static void
-ban_diverged(tt_tuner *t)
-{
-    t->tried[t->current].banned = t->tried[t->current].diverged = 1;
-    t->diverged++;
-    tti_tuner_rose(t);
-}
-
 // The setting in force, which is not the one that the user asked for, does the loss no good.
 static tti_next
 leave_diverged(tt_tuner *t, const char *why)
 {
-    ban_diverged(t);
+    tti_tuner_rose(t);
     tti_tuner_event(t, "setting %u: the loss %s, leaving it", t->current, why);
     t->ref_id = t->current == 0 ? t->own_id : t->previous;
     return TTI_NEXT_LEAVE;
@@ -107,7 +99,7 @@ watch_trial(tt_tuner *t, const tt_est_window *w, double *seen, const char **why)
         return t->warm && rising ? leave_diverged(t, "rises under it") : TTI_NEXT_WINDOW;
     int slow = too_slow(t, w, seen) && tti_tuner_follows(t, TT_TUNER_RULE_ABANDON);
     if (rising && t->current != t->own_id) {
-        ban_diverged(t);
+        tti_tuner_rose(t);
         *why = "the loss rises under it";
         return TTI_NEXT_ABANDON;
     }
@@ -153,7 +145,6 @@ after_window(tt_tuner *t, const tt_est_window *w, int was_trial)
 {
     shorten_plan(t);
     tti_tuner_calm(t, w);
-    tti_tuner_readmit(t);
     if ((w->flags & TT_EST_DIVERGING) != 0 && t->current != t->own_id && tti_tuner_is_to_blame(t))
         return leave_diverged(t, "rises under it");
     if (tti_tuner_does_not_recover(t)) {

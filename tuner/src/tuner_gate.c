@@ -178,7 +178,7 @@ enter_search(tt_tuner *t, const tti_frame *f, contest *c, tt_error *err)
         for (uint32_t i = 0; i < t->tried_count; i++) {
             const tti_tried *s = &t->tried[i];
             double value = s->log_t - tti_tuner_log_rate(t, s, i, NULL);
-            if (s->row >= 0 && !s->banned && value > above && value < least) {
+            if (s->row >= 0 && !tti_tuner_is_out(t, s) && value > above && value < least) {
                 least = value;
                 at = i;
             }
@@ -223,7 +223,7 @@ reference(const tt_tuner *t, double stage, int must_leave)
     const tti_tried *current = &t->tried[t->current];
     if (must_leave && best == t->current)
         return t->ref_id;
-    if (must_leave || best == t->current || current->row < 0 || current->banned ||
+    if (must_leave || best == t->current || current->row < 0 || tti_tuner_is_out(t, current) ||
         !tti_tuner_follows(t, TT_TUNER_RULE_HYSTERESIS))
         return best;
     double mean, sd, mean_best;
@@ -446,8 +446,8 @@ compete(tt_tuner *t, const tti_frame *f, tti_choice *out, tt_error *err)
         TT_TRY(enter_search(t, f, &c, err));
         enter_remembered(t, f, &c);
         for (uint32_t i = 0; i < t->tried_count; i++)
-            if (i != f->from && i != f->best && t->tried[i].row >= 0 && !t->tried[i].banned &&
-                t->tried[i].row_windows < 3)
+            if (i != f->from && i != f->best && t->tried[i].row >= 0 &&
+                !tti_tuner_is_out(t, &t->tried[i]) && t->tried[i].row_windows < 3)
                 enter(t, f, &t->tried[i], i, &c);
     }
     if (start_is_stale(t, f)) {

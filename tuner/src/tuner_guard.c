@@ -59,9 +59,9 @@ tti_tuner_yardstick(const tt_tuner *t)
     if (!t->warm || t->own_id == TTI_TUNER_NOBODY)
         return 0;
     const tti_tried *own = &t->tried[t->own_id], *began = &t->tried[0];
-    if (own->banned || !(own->weight_all > 0))
+    if (tti_tuner_is_out(t, own) || !(own->weight_all > 0))
         return 0;
-    if (began->banned || !(began->weight_all > 0))
+    if (tti_tuner_is_out(t, began) || !(began->weight_all > 0))
         return t->own_id;
     double gain = began->log_t_all - tti_tuner_log_rate(t, began, 0, NULL) - own->log_t_all +
                   tti_tuner_log_rate(t, own, t->own_id, NULL);

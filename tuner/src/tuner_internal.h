@@ -60,8 +60,7 @@ typedef struct tti_tried {
     double log_t;                 // its value
     double log_t_all, weight_all; // over all windows
     double var_all;               // of log_t_all
-    int diverged;                 // the loss rose under it
-    int banned;                   // refused by a knob, or the loss rose under it
+    int banned;                   // refused by a knob
     int abandoned;                // its only window was broken off
     double seen_s;                // end of its last window
     uint64_t seen_window;
@@ -242,7 +241,7 @@ struct tt_tuner {
     uint64_t window_iterations; // done when the window began
     uint32_t drifts;
 
-    uint32_t switches, abandoned, diverged;
+    uint32_t switches, abandoned;
     double phase_s[5], phase_since_s, lost_s;
     char note[TT_TUNER_REASON_MAX];
 };
@@ -312,8 +311,8 @@ int tti_tuner_may_try(const tt_tuner *t, const tti_tried *x);
 int tti_tuner_is_to_blame(const tt_tuner *t);
 // The loss rises under the setting in force, which is about to be left.
 void tti_tuner_rose(tt_tuner *t);
-// Settings under which it rose are no longer left out where the step has become small enough.
-void tti_tuner_readmit(tt_tuner *t);
+// Not to be used: refused, or the loss rose under it and the step is not small enough yet.
+int tti_tuner_is_out(const tt_tuner *t, const tti_tried *x);
 // A window has ended.
 void tti_tuner_calm(tt_tuner *t, const tt_est_window *w);
 // The loss rose, and does not come down under the setting in force either.

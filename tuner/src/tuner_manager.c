@@ -198,8 +198,8 @@ tt_tuner_measured(const tt_tuner *tuner, uint32_t id, tt_tuner_measurement *out)
                                   .windows = s->windows,
                                   .iterations = s->iterations,
                                   .abandoned = s->abandoned,
-                                  .refused = s->banned,
-                                  .diverged = s->diverged};
+                                  .refused = s->banned || s->not_borne > 0,
+                                  .diverged = s->not_borne > 0};
     tt_estimator_log_rate(tuner->estimator, id, s->feature, s->feature_count, &out->log_rate,
                           &out->log_rate_sd);
     if (s->weight_all > 0) {

@@ -138,7 +138,7 @@ tti_tuner_incumbent(const tt_tuner *t, double stage)
         return 0;
     for (uint32_t i = 0; i < t->tried_count; i++) {
         const tti_tried *s = &t->tried[i];
-        if (s->row < 0 || s->banned || !tti_tuner_is_borne(t, s))
+        if (s->row < 0 || tti_tuner_is_out(t, s) || !tti_tuner_is_borne(t, s))
             continue;
         double mean = tt_gp_slice_mean(slice, s->x);
         mean -= tti_tuner_log_rate(t, s, i, NULL);

@@ -13,10 +13,10 @@ static double
 soundness(const tt_tuner *t, const tti_tried *x)
 {
     double sound = 1;
-    for (uint32_t i = 0; i < t->tried_count && t->diverged > 0; i++) {
+    for (uint32_t i = 0; i < t->tried_count; i++) {
         const tti_tried *bad = &t->tried[i];
         double apart = 0;
-        if (!bad->diverged)
+        if (!(bad->not_borne > 0 && tti_tuner_is_out(t, bad)))
             continue;
         for (uint32_t k = 0; k < x->feature_count; k++) {
             double difference = (x->feature[k] - bad->feature[k]) / DIVERGENCE_REACH;

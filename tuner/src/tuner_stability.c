@@ -117,6 +117,12 @@ may_reach(const tt_tuner *t, const tti_tried *x)
 }
 
 int
+tti_tuner_is_out(const tt_tuner *t, const tti_tried *x)
+{
+    return x->banned || (x->not_borne > 0 && strain(t, x) > CEILING_SHARE * x->not_borne);
+}
+
+int
 tti_tuner_is_borne(const tt_tuner *t, const tti_tried *x)
 {
     if (!tti_tuner_follows(t, TT_TUNER_RULE_DELAY))
@@ -158,23 +164,11 @@ tti_tuner_rose(tt_tuner *t)
 }
 
 void
-tti_tuner_readmit(tt_tuner *t)
-{
-    for (uint32_t i = 0; i < t->tried_count; i++) {
-        tti_tried *s = &t->tried[i];
-        if (!s->diverged || i == t->current || strain(t, s) > CEILING_SHARE * s->not_borne)
-            continue;
-        s->diverged = s->banned = 0;
-        t->diverged--;
-    }
-}
-
-void
 tti_tuner_calm(tt_tuner *t, const tt_est_window *w)
 {
     tti_rise *r = &t->rise;
     tti_tried *current = &t->tried[t->current];
-    if (!current->diverged && current->row >= 0 &&
+    if (!tti_tuner_is_out(t, current) && current->row >= 0 &&
         (double)current->iterations >= BORNE_DELAYS * current->delay)
         current->borne = fmax(current->borne, strain(t, current));
     int rising = (w->flags & (TT_EST_RISING | TT_EST_DIVERGING)) != 0;
