@@ -363,6 +363,38 @@ test_unknown_constant(void **state)
     }
 }
 
+// Twenty rows that are all alike and differ in the first knob alone. Returns the s.d. of what
+// another value of the second knob would bring.
+static double
+unsure_of_the_other_knob(double scale_rows)
+{
+    tt_gp_options options = {
+        .model = TT_GP_TIME, .dims = 2, .scale = 0.7, .scale_rows = scale_rows, .signal_sd = 0.4};
+    tt_gp *gp = NULL;
+    double mean, var;
+    assert_int_equal(tt_gp_open(&options, &gp, NULL), TT_OK);
+    for (int i = 0; i < 20; i++) {
+        const double x[2] = {i / 19.0, 0};
+        assert_int_equal(
+            tt_gp_add(gp, x, &(tt_gp_row){.y = 0.01 * (i % 2), .noise_var = 1e-4}, NULL), TT_OK);
+    }
+    assert_int_equal(tt_gp_fit(gp, 0, NULL), TT_OK);
+    tt_gp_predict(gp, (const double[]){0.5, 1}, 0, &mean, &var);
+    tt_gp_close(gp);
+    return sqrt(var);
+}
+
+static void
+test_spread_that_rows_do_not_teach(void **state)
+{
+    TT_UNUSED(state);
+    double fixed = unsure_of_the_other_knob(INFINITY), learned = unsure_of_the_other_knob(2);
+    print_message("s.d. along a knob that was never moved: %.3f, learned from the rows %.3f\n",
+                  fixed, learned);
+    assert_true(fixed > 0.35);
+    assert_true(learned < 0.6 * fixed);
+}
+
 static void
 test_density_of_other_values(void **state)
 {
@@ -438,6 +470,7 @@ main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_unknown_constant),
+        cmocka_unit_test(test_spread_that_rows_do_not_teach),
         cmocka_unit_test(test_density_of_other_values),
         cmocka_unit_test(test_drawn_hyperparameters),
     };
