@@ -35,6 +35,15 @@ typedef struct tti_lookout {
     tt_error err;
 } tti_lookout;
 
+// The file that says how a run stands, while a thread writes it (training_status.c).
+typedef struct tti_status_file {
+    tt_thread thread;
+    int writing;
+    uint32_t written; // release: by the thread, acquire: the master
+    char *text;       // of jansson
+    char path[600], beside[620];
+} tti_status_file;
+
 typedef struct tti_training {
     const tt_job *job;
     const tt_job_run_options *options;
@@ -53,6 +62,7 @@ typedef struct tti_training {
 
     // checkpoints; what a resumed training found in its own
     tti_checkpointing checkpoint;
+    tti_status_file status_file;
     tti_succession succession;
     int same_space; // a setting means what it meant
     int tuner_resumed;
@@ -251,8 +261,8 @@ void tti_training_close_watch(tti_training *tr);
 void tti_training_progress(tti_training *tr);
 void tti_training_progress_clear(tti_training *tr);
 // training_status.c: how the run stands, for others to read while it goes on.
-void tti_training_write_status(const tti_training *tr);
-void tti_training_remove_status(const tti_training *tr);
+void tti_training_write_status(tti_training *tr);
+void tti_training_remove_status(tti_training *tr);
 // training_tuner.c
 TT_NODISCARD tt_status tti_training_open_tuner(tti_training *tr, tt_error *err);
 // job_curves.c: with families of plug-ins, an event that says which ones foretold the loss.

@@ -1,9 +1,12 @@
 // How a run stands while it goes on, for `trimtab status`: a small file in its directory, replaced
-// once a second and removed at its end. Reports are not made from it.
+// once a second and removed at its end. Reports are not made from it. The master must not wait for
+// a disk (to replace a file took 0.1 s and more where what it covered is discarded at once): a
+// thread writes.
 #include "training.h"
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -103,29 +106,67 @@ describe(const tti_training *tr)
     return all;
 }
 
-void
-tti_training_write_status(const tti_training *tr)
+static void
+paths_of(const tti_training *tr, tti_status_file *file)
 {
-    char path[600], beside[620];
-    if (tr->store == NULL || tr->job->sim != NULL || tr->rt == NULL)
+    (void)snprintf(file->path, sizeof file->path, "%s/status.json", tr->identity->run_dir);
+    (void)snprintf(file->beside, sizeof file->beside, "%s.new", file->path);
+}
+
+// What cannot be written now is written in a second; nothing depends on it, and nothing of it is
+// left.
+static void *
+writer_main(void *self)
+{
+    tti_status_file *file = self;
+    FILE *out = fopen(file->beside, "we");
+    int failed = out == NULL || fputs(file->text, out) < 0;
+    failed |= out != NULL && fclose(out) != 0;
+    if (failed || rename(file->beside, file->path) != 0)
+        (void)unlink(file->beside);
+    tt_store_release(&file->written, 1); // acquired in tti_training_write_status
+    return NULL;
+}
+
+static void
+finish_status(tti_status_file *file)
+{
+    if (!file->writing)
         return;
-    (void)snprintf(path, sizeof path, "%s/status.json", tr->identity->run_dir);
-    (void)snprintf(beside, sizeof beside, "%s.new", path);
-    json_t *all = describe(tr);
-    // What cannot be written now is written in a second; nothing depends on it, and nothing of it
-    // is left.
-    if (all == NULL || json_dump_file(all, beside, JSON_COMPACT | JSON_PRESERVE_ORDER) != 0 ||
-        rename(beside, path) != 0)
-        (void)unlink(beside);
-    json_decref(all);
+    tt_thread_join(&file->thread);
+    free(file->text);
+    file->writing = 0;
 }
 
 void
-tti_training_remove_status(const tti_training *tr)
+tti_training_write_status(tti_training *tr)
 {
-    char path[600];
-    if (tr->store == NULL || tr->job->sim != NULL)
+    tti_status_file *file = &tr->status_file;
+    tt_error err;
+    if (tr->store == NULL || tr->job->sim != NULL || tr->rt == NULL ||
+        (file->writing && !tt_load_acquire(&file->written))) // released in writer_main
         return;
-    (void)snprintf(path, sizeof path, "%s/status.json", tr->identity->run_dir);
-    (void)unlink(path);
+    finish_status(file);
+    json_t *all = describe(tr);
+    file->text = all != NULL ? json_dumps(all, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
+    json_decref(all);
+    if (file->text == NULL)
+        return;
+    paths_of(tr, file);
+    file->written = 0;
+    file->writing = tt_thread_start(&file->thread, "tt-status", writer_main, file, &err) == TT_OK;
+    if (!file->writing)
+        free(file->text);
+}
+
+void
+tti_training_remove_status(tti_training *tr)
+{
+    finish_status(&tr->status_file);
+    // (Recording may have failed since.)
+    if (tr->identity == NULL || tr->identity->run_dir[0] == '\0' || tr->job->sim != NULL)
+        return;
+    paths_of(tr, &tr->status_file);
+    (void)unlink(tr->status_file.path);
+    (void)unlink(tr->status_file.beside); // of a master that was killed while it wrote
 }
