@@ -116,6 +116,31 @@ class Failed(Exception):
     pass
 
 
+class Standstills:
+    """Times at which this process, which asks for a processor every few milliseconds, was given none for long: the machine did
+    something else then. Said beside what comes late; it excuses nothing."""
+
+    PERIOD_S, LONG_S = 0.005, 0.1
+
+    def __init__(self):
+        self.seen = []  # (monotonic seconds, seconds)
+        threading.Thread(target=self.watch, daemon=True).start()
+
+    def watch(self):
+        last = time.monotonic()
+        while True:
+            time.sleep(self.PERIOD_S)
+            now = time.monotonic()
+            if now - last > self.LONG_S:
+                self.seen.append((last, now - last))
+            last = now
+
+    def between(self, begin, end):
+        """In words, with times from `begin` on."""
+        found = [f"{at - begin:.3f} s for {length:.3f} s" for at, length in self.seen if begin <= at <= end]
+        return "the machine stood still at " + ", ".join(found) if found else "the machine never stood still"
+
+
 def processes_of(mark):
     """{pid: name} of the processes of one job: their environment carries the mark."""
     found = {}
@@ -326,7 +351,8 @@ class Round:
             limit = 1 if what in ("kill", "host") else FAILURE_TIMEOUT_S + 1
             if took > limit * self.options.slack:
                 struck = ", ".join(f"{at - job.begun:.3f} s {how} nodes {whom}" for at, how, whom in self.struck)
-                raise Failed(f"back {took:.2f} s after a {what}; {limit} s are allowed; {struck}\n{job.text()}")
+                stood = self.options.standstills.between(job.begun, seen[0])
+                raise Failed(f"back {took:.2f} s after a {what}; {limit} s are allowed; {struck}; {stood}\n{job.text()}")
 
     # ---- the whole of it -------------------------------------------------------------------------------------------
 
@@ -451,6 +477,7 @@ def main():
     options = parser.parse_args()
     options.trimtab = os.path.abspath(options.trimtab)
     options.place = ENGINES[options.engine]()
+    options.standstills = Standstills()
     try:
         return 1 if play(options) else 0
     finally:
