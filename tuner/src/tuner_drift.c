@@ -5,18 +5,20 @@
 //
 // spread: root mean square of such residuals over all settings of the job, so that a noisy machine
 // is not taken for a changing one. While a change is suspected the setting stays in force; after
-// three suspect windows in a row, all to the same side and over 0.5 s, it is believed: what was
-// measured before is carried over by the mean residual and counts less, and exploring begins again.
+// three suspect windows in a row, all to the same side, it is believed: what was measured before is
+// carried over by the mean residual and counts less, and exploring begins again. A burst of other
+// load looks the same while it lasts. How long bursts last here is learned from those that passed,
+// believed or not; only what outlasts them is believed from then on.
 #include "tuner_internal.h"
 #include <math.h>
 
 // The first windows of a setting may have been unlucky: the job's own spread is believed after
 // these.
 enum { SUSPECTS = 3, SUSPECT_WINDOWS_MAX = 20, KNOWN_WINDOWS = 3 };
-static const double SUSPECT_SD = 3, SUSPECT_S = 0.5;
-// And of the job so far: a burst of other load is no change of the machine. (Two false alarms in
-// one job on a crowded machine at 0.03; made-up changes are found as soon.)
-static const double SUSPECT_SHARE = 0.1;
+static const double SUSPECT_SD = 3;
+// Seconds a change has lasted before it is believed: of the longest burst so far, at most so much
+// of the job; and before any burst was seen so long, or so much of the job.
+static const double OUTLASTS = 1.5, BURST_SHARE = 0.1, SUSPECT_S = 0.5, SUSPECT_SHARE = 0.01;
 // Changes of under 15 % are not worth starting over for.
 static const double SUSPECT_LEAST = 0.14;
 // Log of the spread of windows before any was compared, and how many windows that belief is worth.
@@ -33,6 +35,34 @@ remember(tti_pace *p, double log_t)
 {
     p->n = fmin(p->n + 1, PACE_WINDOWS);
     p->mean += (log_t - p->mean) / p->n;
+}
+
+// A suspicion is over: what was suspected lasted until `end_s`.
+static void
+passed(tti_drift *d, double end_s)
+{
+    if (d->suspects > 0)
+        d->burst_s = fmax(d->burst_s, end_s - d->since_s);
+    d->suspects = 0;
+}
+
+// What was taken for a change and went away again was a burst too.
+static void
+learn_burst(tti_drift *d, double shift)
+{
+    if (d->shift * shift < 0)
+        d->burst_s = fmax(d->burst_s, d->since_s - d->changed_s);
+    d->shift = shift;
+    d->changed_s = d->since_s;
+}
+
+static int
+outlasts_bursts(const tt_tuner *t)
+{
+    const tti_drift *d = &t->drift;
+    const double so_far = t->now_s - t->begin_s;
+    const double least = fmax(OUTLASTS * d->burst_s, fmin(SUSPECT_S, SUSPECT_SHARE * so_far));
+    return d->suspects >= SUSPECTS && t->now_s - d->since_s >= fmin(least, BURST_SHARE * so_far);
 }
 
 static void
@@ -72,8 +102,8 @@ static void
 suspect(tt_tuner *t, double residual)
 {
     tti_drift *d = &t->drift;
-    if (d->suspects > 0 && d->sum * residual < 0)
-        d->suspects = 0;
+    if (d->sum * residual < 0)
+        passed(d, t->window_begin_s);
     if (d->suspects == 0) {
         d->sum = 0;
         d->since_s = t->window_begin_s;
@@ -106,14 +136,14 @@ tti_tuner_drift_watch(tt_tuner *t, const tti_measured *m)
     const double sd = sqrt(fmax(spread, m->var) * (1 + 1 / p->n));
     if (fabs(residual) > fmax(SUSPECT_SD * sd, SUSPECT_LEAST)) {
         suspect(t, residual);
-        const double least = fmax(SUSPECT_S, SUSPECT_SHARE * (t->now_s - t->begin_s));
-        if (d->suspects < SUSPECTS || t->now_s - d->since_s < least)
+        if (!outlasts_bursts(t))
             return 0;
+        learn_burst(d, d->sum);
         start_over(t, d->sum / d->suspects);
         d->suspects = 0;
         return 1;
     }
-    d->suspects = 0;
+    passed(d, t->window_begin_s);
     // Of a mean of n windows: its own error is no spread of windows.
     d->squares += residual * residual / (1 + 1 / p->n);
     d->n += 1;

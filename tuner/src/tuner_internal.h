@@ -25,6 +25,9 @@ typedef struct tti_drift {
     double sum;        // of their residuals
     double since_s;    // when the first of them began
     uint64_t since_iterations;
+    double burst_s;   // the longest that came and went
+    double shift;     // the last change believed, in the logarithm; 0 = none
+    double changed_s; // when it began
 } tti_drift;
 
 // A rise of the loss, and the way back (tuner_stability.c).
