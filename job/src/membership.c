@@ -201,8 +201,9 @@ choose_rounds_to_redo(const tti_runtime *rt, tt_ps_view *next)
     }
     next->redo_from = least > 2 ? least - 2 : 0;
     // What the dead one had begun may not have been heard: the round after what the others have,
-    // at most, for that cannot end without theirs.
-    next->redo_until = most + 2;
+    // at most, for that cannot end without theirs. One that had died before and had begun more is
+    // none of the owners any more, and its slices may not have been done again yet.
+    next->redo_until = TT_MAX(most + 2, now->redo_until);
 }
 
 // What the dead have trained in rounds that are over, and not told of: nobody does it again, who

@@ -31,12 +31,16 @@ add(text *t, const char *format, ...)
 }
 
 static char alarmed_for[200];
+static const text *alarmed_about[2]; // the job, where there is one to show
 
 static inline void
 on_alarm(int signal)
 {
     TT_UNUSED(signal);
     (void)!write(STDOUT_FILENO, alarmed_for, strlen(alarmed_for));
+    for (size_t i = 0; i < TT_COUNT_OF(alarmed_about); i++)
+        if (alarmed_about[i] != NULL)
+            (void)!write(STDOUT_FILENO, alarmed_about[i]->bytes, alarmed_about[i]->used);
     _exit(1);
 }
 

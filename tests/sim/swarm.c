@@ -359,6 +359,8 @@ run_seed(const char *program, uint64_t seed, const char *trace, double *virtual_
             trace);
     free(here);
     set_alarm_for("seed %llu fails", (unsigned long long)seed);
+    alarmed_about[0] = &d.job;
+    alarmed_about[1] = &d.moving;
     if (!make_directory(directory, sizeof directory))
         return 0;
     (void)snprintf(job, sizeof job, "%s/job.yaml", directory);
