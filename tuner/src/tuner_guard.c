@@ -156,15 +156,38 @@ tti_tuner_switch_s(const tt_tuner *t, uint32_t from, const tt_setting *to)
            (1 + t->switch_count[class]);
 }
 
+// What is begun under it is finished under it. Beyond that a trial that is clearly slower is left
+// for what does not arrive, before anything has.
+static double
+until_broken_off(const tt_tuner *t, const tti_tried *setting, double t_ref, double ratio)
+{
+    const double begun = (double)setting->workers * setting->merged;
+    return fmax(begun * t_ref * ratio, t->options.window_s_min);
+}
+
+void
+tti_tuner_broke_off(tt_tuner *t, double ratio, double seconds)
+{
+    const double foreseen = until_broken_off(t, &t->tried[t->current], t->ref_t, ratio);
+    if (!(ratio > CLEARLY_SLOWER) || !isfinite(foreseen))
+        return;
+    t->broken_off++;
+    t->broken_off_sum += seconds / foreseen;
+}
+
 double
 tti_tuner_window_loss(const tt_tuner *t, const tti_tried *setting, double t_ref, double ratio)
 {
     if (ratio <= 1)
         return 0;
-    // What is begun under it is finished under it. Beyond that a trial that is clearly slower is
-    // left for what does not arrive, before anything has.
-    double n = (double)setting->workers * setting->merged;
-    n += ratio > CLEARLY_SLOWER ? 0 : setting->full_window;
-    double duration = fmax(n * t_ref * ratio, t->options.window_s_min);
+    double duration;
+    if (ratio > CLEARLY_SLOWER) {
+        // As much longer as such trials were; that they are not counts as one of them.
+        duration = until_broken_off(t, setting, t_ref, ratio) *
+                   fmax((1 + t->broken_off_sum) / (1 + t->broken_off), 1);
+    } else {
+        const double n = (double)setting->workers * setting->merged + setting->full_window;
+        duration = fmax(n * t_ref * ratio, t->options.window_s_min);
+    }
     return duration * (1 - 1 / ratio);
 }

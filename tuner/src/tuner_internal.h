@@ -237,6 +237,10 @@ struct tt_tuner {
     double rest_s;          // length of the last rest
     double switch_lost_s[TT_TUNER_CLASSES];
     uint32_t switch_count[TT_TUNER_CLASSES];
+    // Of trials broken off for being slow: how many, and the sum of how many times as long as
+    // foreseen they took.
+    uint32_t broken_off;
+    double broken_off_sum;
 
     tti_drift drift;
     tti_rise rise;
@@ -297,6 +301,8 @@ double tti_tuner_switch_s(const tt_tuner *t, uint32_t from, const tt_setting *to
 // time.
 double
 tti_tuner_window_loss(const tt_tuner *t, const tti_tried *setting, double t_ref, double ratio);
+// A trial was broken off that was `ratio` times as slow and took `seconds`.
+void tti_tuner_broke_off(tt_tuner *t, double ratio, double seconds);
 
 // ---- tuner_rules.c ----------------------------------------------------------------------------
 

@@ -236,6 +236,8 @@ abandon(tt_tuner *t, double seen, const char *why, tt_tuner_action *action, tt_e
     tt_est_window w;
     tti_tried *s = &t->tried[t->current];
     double ratio = seen / t->ref_t;
+    if (why == NULL)
+        tti_tuner_broke_off(t, ratio, t->now_s - t->applied_s);
     close_window(t, 1, 0, &w);
     TT_TRY(enter_row(t, &w, seen, err));
     s->abandoned = 1;
