@@ -17,7 +17,7 @@ check 'a place that cannot be written' says '^fault +runs +nothing can be writte
 check 'what to do' says 'choose another place with --runs' out
 ends 1 bash -c "ulimit -n 40 && exec '$trimtab' doctor quick.yaml --set cluster.engine=local"
 check 'too few open files' says '^fault +open files +about 80 are needed, the limit is 40' out
-ends 1 "$trimtab" doctor quick.yaml --set data.columns=200000000 --set cluster.nodes=2000
+ends 1 "$trimtab" doctor quick.yaml --set data.columns=2000000000 --set cluster.nodes=2000
 check 'too little memory' says '^fault +memory +about .* GiB are needed beside the data' out
 check 'too many nodes' says '^doubtful +processors ' out
 

@@ -34,7 +34,8 @@ alloc_keyed(tt_batch *batch, const tt_batch *beside)
         batch->value = tt_mem_alloc(entries * sizeof *batch->value);
         failed |= batch->value == NULL;
     }
-    if (model->inverse_share != NULL) {
+    if (model->shares != NULL) {
+        TT_TRY(tti_shares_count(model->shares, model->train));
         batch->key_rows = tt_mem_alloc(batch->key_max * sizeof *batch->key_rows);
         failed |= batch->key_rows == NULL;
     }

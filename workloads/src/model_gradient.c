@@ -157,10 +157,14 @@ tt_model_regularise(const tt_model *model,
         return;
     }
     const double unit = model->l2 / batch->row_count;
+    const double train_rows = (double)model->train->row_count;
+    const uint32_t *rows_with = tti_shares_rows_with(model->shares);
     const uint32_t count = batch->key_count - (model->bias ? 1 : 0);
     for (uint32_t j = 0; j < count; j++) {
-        const double share = (double)model->inverse_share[batch->keys[j]];
-        const float weight = (float)(unit * batch->key_rows[j] * share);
+        const uint32_t with = rows_with[batch->keys[j]];
+        if (with == 0) // a feature that no training row has, in other data
+            continue;
+        const float weight = (float)(unit * batch->key_rows[j] * (train_rows / with));
         for (size_t k = 0; k < width; k++)
             gradient[j * width + k] += weight * params[j * width + k];
     }

@@ -3,6 +3,7 @@
 #define TTI_MODEL_INTERNAL_H
 
 #include "model_keys.h"
+#include "model_shares.h"
 #include "tt/workloads_model.h"
 
 // A kind of model is its loss on a block of scores.
@@ -29,7 +30,7 @@ struct tt_model {
     double l2;
     int bias, keyed;
     uint32_t features, rows, width; // rows = features + bias
-    float *inverse_share;           // keyed with l2: 1 / f_j, [features]; else NULL
+    tti_shares *shares;             // keyed with l2; counted with the first batch. Else NULL
 };
 
 struct tt_batch {

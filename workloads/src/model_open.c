@@ -127,26 +127,6 @@ choose_keyed(const tt_model_config *config, const tt_model *model)
     return (double)model->rows > 4 * touched;
 }
 
-// 1 / f_j = training rows / rows with feature j; 0 for a feature no row has, which no key names.
-static tt_status
-measure_shares(tt_model *model)
-{
-    const tt_dataset *train = model->train;
-    model->inverse_share = tt_mem_zalloc_vector(model->features, sizeof(float));
-    uint32_t *rows_with = tt_mem_zalloc(model->features, sizeof *rows_with);
-    if (model->inverse_share == NULL || rows_with == NULL) {
-        tt_mem_free(rows_with);
-        return TT_NOMEM;
-    }
-    for (uint64_t i = 0; i < train->row_begin[train->row_count]; i++)
-        rows_with[train->index[i]]++;
-    for (uint32_t j = 0; j < model->features; j++)
-        if (rows_with[j] > 0)
-            model->inverse_share[j] = (float)((double)train->row_count / rows_with[j]);
-    tt_mem_free(rows_with);
-    return TT_OK;
-}
-
 static tt_status
 open_checked(const tt_model_config *config,
              const tti_model_kind *kind,
@@ -166,8 +146,8 @@ open_checked(const tt_model_config *config,
                             (unsigned long long)rows, model->width);
     model->rows = (uint32_t)rows;
     model->keyed = choose_keyed(config, model);
-    if (model->keyed && model->l2 > 0 && measure_shares(model) != TT_OK)
-        return tt_error_set(err, TT_NOMEM, "model", NULL, "no memory for the feature counts");
+    if (model->keyed && model->l2 > 0 && tti_shares_open(&model->shares) != TT_OK)
+        return tt_error_set(err, TT_NOMEM, "model", NULL, "no memory for the model");
     return TT_OK;
 }
 
@@ -197,7 +177,7 @@ tt_model_close(tt_model *model)
 {
     if (model == NULL)
         return;
-    tt_mem_free(model->inverse_share);
+    tti_shares_close(model->shares);
     tt_mem_free(model);
 }
 
