@@ -88,7 +88,7 @@ tti_examine_hosts(tti_examination *e)
     tt_error err = {0};
     uint8_t done[TT_PS_NODES_MAX] = {0};
     uint64_t begin_ns = tt_clock_monotonic_ns();
-    if (tti_remote_prepare(e->job, &remote, &err) != TT_OK) {
+    if (tti_remote_prepare(e->job, NULL, &remote, &err) != TT_OK) {
         tti_examine(e, TT_JOB_FAULTY, "hosts", err.advice, "%s: %s", err.where, err.what);
         return;
     }

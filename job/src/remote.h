@@ -1,8 +1,8 @@
 // Nodes on hosts that a remote shell reaches (engine ssh, processes.h). On each host a process,
 // `trimtab node`, reads the job and its data and starts nodes' processes as the master asks
 // (remote_host.c); the master launches it (remote_launch.c) and speaks with it over a mesh of its
-// own, whose last end is the master's (remote.c). They outlive the master, and his successor goes
-// on with them (remote_estate.c).
+// own, whose last end is the master's (remote.c, remote_open.c). They outlive the master, and his
+// successor goes on with them (remote_estate.c).
 //
 // What is said is how things stand: a host says it again every beat, so that a lost message does no
 // harm. Starts are numbered.
@@ -122,11 +122,6 @@ typedef struct tti_remote {
     tti_remote_legacy legacy;
 } tti_remote;
 
-// A key, places to listen, and the mesh of hosts; nobody is launched. Closed by tti_remote_close.
-// errors TT_NOTFOUND, TT_IO, TT_NOMEM
-TT_NODISCARD tt_status tti_remote_prepare(const struct tt_job *job,
-                                          tti_remote **out,
-                                          tt_error *err);
 // Lets in what hosts say, and waits for more for a moment.
 void tti_remote_listen(tti_remote *remote);
 void tti_remote_close(tti_remote *remote);
@@ -139,6 +134,17 @@ int tti_remote_has_ended(tti_remote_host *host, char *how, size_t size);
 void tti_remote_let_go(tti_remote_host *host);
 // Ends it, at once.
 void tti_remote_abandon(tti_remote_host *host);
+
+// remote_open.c
+// A key, places to listen, and the mesh of hosts; nobody is launched. Closed by tti_remote_close.
+// left: what another master has left, or NULL. errors TT_NOTFOUND, TT_IO, TT_NOMEM
+TT_NODISCARD tt_status tti_remote_prepare(const struct tt_job *job,
+                                          tt_host_estate *left,
+                                          tti_remote **out,
+                                          tt_error *err);
+// Until all hosts have read the job and its data; one that ends before that will not come. errors
+// TT_PEER one ended, or has not called within five minutes; TT_INVALID other data; TT_CANCELLED
+TT_NODISCARD tt_status tti_remote_await(tti_remote *remote, tt_error *err);
 
 // remote_estate.c
 // errors TT_UNSUPPORTED, TT_NOMEM, TT_PEER
