@@ -16,9 +16,11 @@
 // these.
 enum { SUSPECTS = 3, SUSPECT_WINDOWS_MAX = 20, KNOWN_WINDOWS = 3 };
 static const double SUSPECT_SD = 3;
-// Seconds a change has lasted before it is believed: of the longest burst so far, at most so much
-// of the job; and before any burst was seen so long, or so much of the job.
-static const double OUTLASTS = 1.5, BURST_SHARE = 0.1, SUSPECT_S = 0.5, SUSPECT_SHARE = 0.01;
+// A change is believed when it has lasted this multiple of the longest burst so far, ...
+static const double OUTLASTS = 1.5;
+// ... and, as no burst may have been seen yet, at least a hundredth of the job so far, but no more
+// than half a second. No burst holds it up for longer than a tenth of the job so far.
+static const double SUSPECT_SHARE = 0.01, SUSPECT_S = 0.5, BURST_SHARE = 0.1;
 // Changes of under 15 % are not worth starting over for.
 static const double SUSPECT_LEAST = 0.14;
 // Log of the spread of windows before any was compared, and how many windows that belief is worth.
@@ -138,8 +140,9 @@ tti_tuner_drift_watch(tt_tuner *t, const tti_measured *m)
         suspect(t, residual);
         if (!outlasts_bursts(t))
             return 0;
-        learn_burst(d, d->sum);
-        start_over(t, d->sum / d->suspects);
+        const double shift = d->sum / d->suspects;
+        learn_burst(d, shift);
+        start_over(t, shift);
         d->suspects = 0;
         return 1;
     }

@@ -5,6 +5,7 @@
 // `tuner_drift_test JOBS` counts over so many jobs and checks nothing.
 #include "job_model.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +13,6 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
-#include <math.h>
 
 typedef struct witness {
     double first_s; // when a change was first reported; NAN = never
