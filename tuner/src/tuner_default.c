@@ -91,14 +91,19 @@ leave_diverged(tt_tuner *t, const char *why)
     return TTI_NEXT_LEAVE;
 }
 
+// Losses that are no numbers fill no window: those of known settings are watched as those of
+// trials. A rise alone may be noise, and condemns only what is yet to be trusted.
 static tti_next
-watch_trial(tt_tuner *t, const tt_est_window *w, double *seen, const char **why)
+watch(tt_tuner *t, const tt_est_window *w, double *seen, const char **why)
 {
-    int rising = (w->flags & (TT_EST_RISING | TT_EST_DIVERGING)) != 0 && tti_tuner_is_to_blame(t);
-    if (t->current == 0)
-        return t->warm && rising ? leave_diverged(t, "rises under it") : TTI_NEXT_WINDOW;
+    const unsigned signs = t->trial || !tti_tuner_is_trusted(t, &t->tried[t->current])
+                               ? TT_EST_RISING | TT_EST_DIVERGING
+                               : TT_EST_DIVERGING;
+    int rising = (w->flags & signs) != 0 && t->current != t->own_id && tti_tuner_is_to_blame(t);
+    if (!t->trial || t->current == 0)
+        return rising ? leave_diverged(t, "rises under it") : TTI_NEXT_WINDOW;
     int slow = too_slow(t, w, seen) && tti_tuner_follows(t, TT_TUNER_RULE_ABANDON);
-    if (rising && t->current != t->own_id) {
+    if (rising) {
         tti_tuner_rose(t);
         *why = "the loss rises under it";
         return TTI_NEXT_ABANDON;
@@ -145,8 +150,6 @@ after_window(tt_tuner *t, const tt_est_window *w, int was_trial)
 {
     shorten_plan(t);
     tti_tuner_calm(t, w);
-    if ((w->flags & TT_EST_DIVERGING) != 0 && t->current != t->own_id && tti_tuner_is_to_blame(t))
-        return leave_diverged(t, "rises under it");
     if (tti_tuner_does_not_recover(t)) {
         tti_next next = leave_diverged(t, "does not come down under it either");
         t->ref_id = t->own_id; // not where it was before, under which the loss rose
@@ -210,7 +213,7 @@ predict(const tt_tuner *t, const tt_setting *setting, double *log_mean, double *
 #define OWN_WAY(title, process)                                                                    \
     {                                                                                              \
         .name = title, .model = process, .scale = 0.7, .scale_rows = INFINITY, .signal_sd = 0.4,   \
-        .plan = make_plan, .window_full = window_full, .watch_trial = watch_trial, .enter = enter, \
+        .plan = make_plan, .window_full = window_full, .watch = watch, .enter = enter,             \
         .forget = forget, .after_window = after_window, .decide = tti_tuner_decide, .rest = rest,  \
         .best = best, .predict = predict                                                           \
     }

@@ -148,9 +148,10 @@ typedef struct tti_way {
     int rows_of_left; // its rows hold iterations left: another estimator's method makes others
     void (*plan)(tt_tuner *t); // the points of the start phase
     int (*window_full)(const tt_tuner *t, const tt_est_window *w);
-    // Of a trial's window so far. ABANDON: it must be broken off (seen: seconds per iteration at
-    // least; why: NULL = too slow). LEAVE: what a warm start began with is out of the question.
-    tti_next (*watch_trial)(tt_tuner *t, const tt_est_window *w, double *seen, const char **why);
+    // Of the window so far. ABANDON: the trial must be broken off (seen: seconds per iteration at
+    // least; why: NULL = too slow). LEAVE: what is in force, and was no trial, is out of the
+    // question.
+    tti_next (*watch)(tt_tuner *t, const tt_est_window *w, double *seen, const char **why);
     // A window of the setting in force becomes a row.
     tt_status (*enter)(tt_tuner *t, const tti_measured *m, tt_error *err);
     // What earlier runs taught was just found not to hold here. NULL: the way takes nothing of
@@ -316,6 +317,8 @@ uint32_t tti_tuner_replicates(const tt_tuner *t);
 int tti_tuner_is_borne(const tt_tuner *t, const tti_tried *x);
 // And its delay is no more than a step beyond what was borne.
 int tti_tuner_may_try(const tt_tuner *t, const tti_tried *x);
+// The loss never rose under it, or it has borne as large a strain since.
+int tti_tuner_is_trusted(const tt_tuner *t, const tti_tried *x);
 // If the loss rises now it is by the setting in force, and no longer by the one before it.
 int tti_tuner_is_to_blame(const tt_tuner *t);
 // The loss rises under the setting in force, which is about to be left.

@@ -47,9 +47,10 @@ window_full(const tt_tuner *t, const tt_est_window *w)
 
 // Losses that are no numbers never fill a window; everything else is endured.
 static tti_next
-watch_trial(tt_tuner *t, const tt_est_window *w, double *seen, const char **why)
+watch(tt_tuner *t, const tt_est_window *w, double *seen, const char **why)
 {
-    if (t->current == 0 || (w->flags & TT_EST_DIVERGING) == 0 || (w->flags & TT_EST_RISING) != 0)
+    if (!t->trial || t->current == 0 || (w->flags & TT_EST_DIVERGING) == 0 ||
+        (w->flags & TT_EST_RISING) != 0)
         return TTI_NEXT_WINDOW;
     *seen = (t->now_s - t->window_begin_s) / (w->kept + 1.0);
     *why = "its losses are not numbers";
@@ -331,7 +332,7 @@ const tti_way tti_way_paper = {.name = "paper",
                                .rows_of_left = 1,
                                .plan = make_plan,
                                .window_full = window_full,
-                               .watch_trial = watch_trial,
+                               .watch = watch,
                                .enter = enter,
                                .after_window = after_window,
                                .decide = decide,

@@ -140,6 +140,12 @@ tti_tuner_may_try(const tt_tuner *t, const tti_tried *x)
 }
 
 int
+tti_tuner_is_trusted(const tt_tuner *t, const tti_tried *x)
+{
+    return x->not_borne <= 0 || x->borne >= strain(t, x);
+}
+
+int
 tti_tuner_is_to_blame(const tt_tuner *t)
 {
     const tti_rise *r = &t->rise;

@@ -314,7 +314,7 @@ tt_tuner_step(tt_tuner *tuner, const tt_tuner_view *view, tt_tuner_action *actio
     double seen;
     const char *why = NULL;
     tt_estimator_window(t->estimator, &w);
-    tti_next next = t->trial ? t->way->watch_trial(t, &w, &seen, &why) : TTI_NEXT_WINDOW;
+    tti_next next = t->way->watch(t, &w, &seen, &why);
     if (next == TTI_NEXT_ABANDON)
         return abandon(t, seen, why, action, err);
     if (next == TTI_NEXT_LEAVE) {
