@@ -42,10 +42,10 @@ tt_host_open(uint32_t task_count, tt_host_task *body, void *self, tt_host **out,
     int pair[2];
     *out = NULL;
     tt_host *host = tt_mem_zalloc(1, sizeof *host);
-    pid_t *pids = tt_mem_zalloc(TT_MAX(task_count, 1u), sizeof *pids);
-    if (host == NULL || pids == NULL) {
+    tti_host_process *processes = tt_mem_zalloc(TT_MAX(task_count, 1u), sizeof *processes);
+    if (host == NULL || processes == NULL) {
         tt_mem_free(host);
-        tt_mem_free(pids);
+        tt_mem_free(processes);
         return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the processes of nodes");
     }
     tt_status status = TT_OK;
@@ -53,15 +53,18 @@ tt_host_open(uint32_t task_count, tt_host_task *body, void *self, tt_host **out,
         status = tt_error_set(err, TT_IO, NULL, NULL, "no sockets for the processes of nodes: %s",
                               tt_errno_text(errno));
     } else {
-        tti_host_keeper k = {
-            .socket = pair[1], .pid = pids, .task_count = task_count, .body = body, .self = self};
+        tti_host_keeper k = {.socket = pair[1],
+                             .process = processes,
+                             .task_count = task_count,
+                             .body = body,
+                             .self = self};
         host->socket = pair[0];
         status = fork_keeper(&k, pair[0], host, err);
         (void)close(pair[1]);
         if (status != TT_OK)
             (void)close(pair[0]);
     }
-    tt_mem_free(pids); // the keeper has its own
+    tt_mem_free(processes); // the keeper has its own
     if (status != TT_OK)
         tt_mem_free(host);
     else

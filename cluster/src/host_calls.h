@@ -32,11 +32,16 @@ tti_host_send(int socket, const void *what, size_t size, const int *descriptors,
 // Waits. False when the other side is gone, or what came is of another size.
 int tti_host_receive(int socket, void *what, size_t size, int *descriptors, uint32_t *count);
 
+typedef struct tti_host_process {
+    pid_t pid;          // 0: not there
+    uint64_t killed_ns; // when it was; 0: it was not
+} tti_host_process;
+
 typedef struct tti_host_keeper {
     int socket; // -1: nobody is there
     int listener, signals;
     pid_t self_pid;
-    pid_t *pid; // [task_count], 0: not there
+    tti_host_process *process; // [task_count]
     uint32_t task_count;
     tt_host_task *body;
     void *self;

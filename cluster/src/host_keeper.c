@@ -12,6 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+// One that was killed runs no more, but to take its memory and its files from it may cost the
+// system a second. So long its end is awaited; after that another one may be started in its place.
+#define KILLED_NS UINT64_C(100000000)
+
 static uint64_t
 now_ns(void)
 {
@@ -23,8 +27,8 @@ _Noreturn static void
 end_all(const tti_host_keeper *k)
 {
     for (uint32_t t = 0; t < k->task_count; t++)
-        if (k->pid[t] != 0)
-            (void)kill(k->pid[t], SIGKILL);
+        if (k->process[t].pid != 0)
+            (void)kill(k->process[t].pid, SIGKILL);
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
         ;
     _exit(0);
@@ -88,15 +92,32 @@ run_task(tti_host_keeper *k, uint32_t task, const int *descriptors, uint32_t cou
 static void
 start_task(tti_host_keeper *k, uint32_t task, const int *descriptors, uint32_t count)
 {
-    pid_t pid = task < k->task_count && k->pid[task] == 0 ? fork() : -1;
+    pid_t pid = task < k->task_count && k->process[task].pid == 0 ? fork() : -1;
     if (pid == 0)
         run_task(k, task, descriptors, count);
     if (pid < 0) {
         tell(k, TT_HOST_ENDED, task, 0, -1);
         return;
     }
-    k->pid[task] = pid;
+    k->process[task] = (tti_host_process){.pid = pid};
     tell(k, TT_HOST_STARTED, task, pid, 0);
+}
+
+static void
+kill_task(tti_host_keeper *k, uint32_t task)
+{
+    if (task >= k->task_count || k->process[task].pid == 0)
+        return;
+    (void)kill(k->process[task].pid, SIGKILL);
+    if (k->process[task].killed_ns == 0)
+        k->process[task].killed_ns = now_ns();
+}
+
+static void
+say_ended(tti_host_keeper *k, uint32_t task, int wait_status)
+{
+    tell(k, TT_HOST_ENDED, task, k->process[task].pid, wait_status);
+    k->process[task] = (tti_host_process){0};
 }
 
 static void
@@ -107,10 +128,25 @@ reap(tti_host_keeper *k)
     (void)!read(k->signals, &info, sizeof info); // several may be told as one
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
         for (uint32_t t = 0; t < k->task_count; t++)
-            if (k->pid[t] == pid) {
-                k->pid[t] = 0;
-                tell(k, TT_HOST_ENDED, t, pid, status);
-            }
+            if (k->process[t].pid == pid)
+                say_ended(k, t, status);
+}
+
+// Does not wait any longer for those that take long to be gone. Returns when to look again.
+static uint64_t
+let_killed_go(tti_host_keeper *k)
+{
+    uint64_t now = now_ns(), next = UINT64_MAX;
+    for (uint32_t t = 0; t < k->task_count; t++) {
+        const uint64_t killed_ns = k->process[t].killed_ns;
+        if (killed_ns == 0)
+            continue;
+        if (now - killed_ns >= KILLED_NS)
+            say_ended(k, t, SIGKILL); // as waitpid says it
+        else
+            next = TT_MIN(next, killed_ns + KILLED_NS);
+    }
+    return next;
 }
 
 // ---- callers -----------------------------------------------------------------------------------
@@ -149,8 +185,8 @@ meet_successor(tti_host_keeper *k)
     }
     k->socket = socket;
     for (uint32_t t = 0; t < k->task_count; t++)
-        if (k->pid[t] != 0)
-            tell(k, TT_HOST_STARTED, t, k->pid[t], 0);
+        if (k->process[t].pid != 0)
+            tell(k, TT_HOST_STARTED, t, k->process[t].pid, 0);
     tell(k, TTI_HOST_TOLD, 0, 0, 0);
 }
 
@@ -183,8 +219,7 @@ obey(tti_host_keeper *k)
         start_task(k, what.task, descriptors, count);
         break;
     case TTI_HOST_KILL:
-        if (what.task < k->task_count && k->pid[what.task] != 0)
-            (void)kill(k->pid[what.task], SIGKILL);
+        kill_task(k, what.task);
         break;
     case TTI_HOST_LISTEN:
     case TTI_HOST_BEQUEATH:
@@ -229,14 +264,16 @@ open_signals(void)
 
 // How long to wait for anything: without a caller, until nobody will come any more.
 static int
-patience_ms(const tti_host_keeper *k)
+patience_ms(tti_host_keeper *k)
 {
-    if (k->socket >= 0)
-        return -1;
-    uint64_t now = now_ns();
-    if (now >= k->alone_until_ns)
+    uint64_t next = let_killed_go(k), now = now_ns();
+    if (k->socket < 0 && now >= k->alone_until_ns)
         end_all(k);
-    return (int)TT_MIN((k->alone_until_ns - now) / 1000000 + 1, UINT64_C(1000000));
+    if (k->socket < 0)
+        next = TT_MIN(next, k->alone_until_ns);
+    if (next == UINT64_MAX)
+        return -1;
+    return next > now ? (int)TT_MIN((next - now) / 1000000 + 1, UINT64_C(1000000)) : 0;
 }
 
 void

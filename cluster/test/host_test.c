@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -120,6 +121,35 @@ a_killed_task_is_told_and_begun_anew(void **state)
     }
     tt_host_kill(host, 0); // not there: nothing
     tt_host_close(host);
+}
+
+// Who traces it keeps it from being gone, as a system does that is slow to take its memory.
+static void
+one_that_takes_long_to_be_gone_is_not_awaited(void **state)
+{
+    TT_UNUSED(state);
+    tt_host *host;
+    assert_int_equal(tt_host_open(TASKS, body, NULL, &host, NULL), TT_OK);
+    int pid = start(host, HANGS), status;
+    if (ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACEEXIT) != 0) {
+        tt_host_close(host);
+        skip(); // not allowed here
+    }
+    tt_host_kill(host, HANGS);
+    assert_int_equal(waitpid(pid, &status, __WALL), pid); // it is about to be gone
+    assert_true(WIFSTOPPED(status));
+    tt_host_news news = await(host);
+    assert_int_equal(news.kind, TT_HOST_ENDED);
+    assert_int_equal(news.pid, pid);
+    assert_int_equal(WTERMSIG(news.wait_status), SIGKILL);
+    int another = start(host, HANGS);
+    assert_int_equal(kill(pid, 0), 0);
+    assert_int_equal(ptrace(PTRACE_DETACH, pid, NULL, NULL), 0);
+    await_gone(pid);
+    assert_int_equal(kill(another, 0), 0);
+    assert_false(tt_host_next(host, &news)); // it was told of already
+    tt_host_close(host);
+    await_gone(another);
 }
 
 static void
@@ -384,6 +414,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_task_has_memory_and_descriptors),
         cmocka_unit_test(a_killed_task_is_told_and_begun_anew),
+        cmocka_unit_test(one_that_takes_long_to_be_gone_is_not_awaited),
         cmocka_unit_test(what_is_there_is_not_begun_twice),
         cmocka_unit_test(nothing_outlives_the_host),
         cmocka_unit_test(nothing_outlives_the_caller),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Goal: whatever happens to the processes of a job, it ends with the right model, soon, and leaves nothing behind. Method: jobs
 with kill -9, SIGSTOP and SIGCONT of random nodes and kill -9 of the program at random moments, while they train and while parameters
-move; another process resumes the run, and takes the nodes over; under bsp the model must equal that of an undisturbed run byte for byte, under asp and ssp the loss be near. Half of the jobs
+move (half of the stopped ones take long to be gone once they are killed); another process resumes the run, and takes the nodes over; under bsp the model must equal that of an undisturbed run byte for byte, under asp and ssp the loss be near. Half of the jobs
 have replicas: then, with some time between one fault and the next, no parameters may go back to a checkpoint (under bsp all may,
 while partitions move). A quarter are sums of integers with replicas, which must be exact.
 
@@ -15,6 +15,7 @@ while partitions move). A quarter are sums of integers with replicas, which must
 One round is one job, drawn from its seed: `chaos.py TRIMTAB --seed N --rounds 1` repeats it, as far as processes can be repeated.
 """
 import argparse
+import ctypes
 import json
 import os
 import random
@@ -50,6 +51,7 @@ SECONDS = 4.0          # of a job that nothing happens to, about
 NEAR = 0.01            # share of the loss
 FAILURE_TIMEOUT_S = 3.0
 UNSTRUCK_S = 0.5       # between faults of a job with replicas: copies are made again meanwhile
+HELD_PART = 0.5        # of the processes that are stopped are not gone as long as they would be, when they are killed
 PROGRAM_PART = 0.4     # of the rounds kill the program, too, up to three times
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -114,6 +116,23 @@ ENGINES = {"local": Local, "ssh": TwoHosts, "hosts": EmulatedHosts}
 
 class Failed(Exception):
     pass
+
+
+class Held:
+    """A process that, when it is killed, is not gone before this is released: its memory, files and connections stay, as on a
+    system that is slow to take them away."""
+
+    SEIZE, DETACH, TRACE_EXIT = 0x4206, 17, 0x40
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+    libc.ptrace.restype = ctypes.c_long
+
+    def __init__(self, pid):
+        self.pid = pid
+        self.libc.ptrace(self.SEIZE, pid, None, self.TRACE_EXIT)
+
+    def release(self):
+        self.libc.ptrace(self.DETACH, self.pid, None, None)
 
 
 class Standstills:
@@ -216,6 +235,7 @@ class Round:
             self.replicas = 1
             self.optimizer = "sgd"
             self.consistency = self.consistency if self.consistency != "bsp" else "asp"
+        self.held_rng = random.Random(f"held {seed}")
         self.directory = tempfile.mkdtemp(prefix="trimtab-chaos-")
         self.mark = f"chaos-{os.getpid()}-{seed}"
         self.times = {"kill": [], "stop": [], "host": [], "cut": [], "power": []}
@@ -313,7 +333,10 @@ class Round:
             return
         self.note(what, [nodes[pid]])
         if what == "stop":
+            held = Held(pid) if self.held_rng.random() < HELD_PART else None
             time.sleep(seconds)
+            if held:
+                held.release()
             try:
                 os.kill(pid, signal.SIGCONT)
             except ProcessLookupError:

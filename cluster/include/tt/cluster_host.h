@@ -44,7 +44,8 @@ void tt_host_release(tt_host *host);
 // host's process is gone or stands still
 TT_NODISCARD tt_status
 tt_host_start(tt_host *host, uint32_t task, const int *descriptors, uint32_t count, tt_error *err);
-// Ends a task at once; that it has ended is told later. Nothing if it is not there.
+// Ends a task at once. That it has ended is told later: when it is gone, or a tenth of a second
+// after, for it runs no more then, and another may take its place. Nothing if it is not there.
 void tt_host_kill(tt_host *host, uint32_t task);
 // The next news, if there are any; does not wait.
 int tt_host_next(tt_host *host, tt_host_news *out);
