@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 // One that was killed runs no more, but to take its memory and its files from it may cost the
-// system a second. So long its end is awaited; after that another one may be started in its place.
+// system a second. Its end is awaited for so long; then another one may be started in its place.
 #define KILLED_NS UINT64_C(100000000)
 
 static uint64_t

@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 enum { WAIT_NS = 10000000, SILENCE_S_MIN = 300, SILENCE_TIMEOUTS = 10 };
+// A port that processes have which are about to be gone.
+enum { PORT_TRIES = 400, PORT_PAUSE_MS = 5 };
 
 typedef struct host_task {
     uint64_t start; // number of the last one
@@ -343,6 +345,19 @@ open_job(host *h, tt_error *err)
     return TT_OK;
 }
 
+// The ports are those that the nodes of a host before this one had. These were killed with it, and
+// it may take a moment until they are gone.
+static tt_status
+listen_at(tt_net_address *address, int *listener, tt_error *err)
+{
+    tt_status status = tt_net_listen(address, listener, err);
+    for (int tries = 0; status != TT_OK && address->port != 0 && tries < PORT_TRIES; tries++) {
+        (void)poll(NULL, 0, PORT_PAUSE_MS);
+        status = tt_net_listen(address, listener, err);
+    }
+    return status;
+}
+
 static tt_status
 open_listeners(host *h, tt_error *err)
 {
@@ -359,8 +374,8 @@ open_listeners(host *h, tt_error *err)
             continue;
         address.port = h->in.port[n];
         control.port = h->in.port[h->in.node_count + n];
-        TT_TRY(tt_net_listen(&address, &h->task[n].listener, err));
-        TT_TRY(tt_net_listen(&control, &h->task[n].control_listener, err));
+        TT_TRY(listen_at(&address, &h->task[n].listener, err));
+        TT_TRY(listen_at(&control, &h->task[n].control_listener, err));
         h->task[n].port = address.port;
         h->task[n].control_port = control.port;
     }

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Goal: whatever happens to the processes of a job, it ends with the right model, soon, and leaves nothing behind. Method: jobs
 with kill -9, SIGSTOP and SIGCONT of random nodes and kill -9 of the program at random moments, while they train and while parameters
-move (half of the stopped ones take long to be gone once they are killed); another process resumes the run, and takes the nodes over; under bsp the model must equal that of an undisturbed run byte for byte, under asp and ssp the loss be near. Half of the jobs
-have replicas: then, with some time between one fault and the next, no parameters may go back to a checkpoint (under bsp all may,
+move; another process resumes the run, and takes the nodes over; half of the nodes that are stopped, or lose their host, take long
+to be gone. Under bsp the model must equal that of an undisturbed run byte for byte, under asp and ssp the loss be near. Half of the
+jobs have replicas: then, with some time between one fault and the next, no parameters may go back to a checkpoint (under bsp all may,
 while partitions move). A quarter are sums of integers with replicas, which must be exact.
 
     chaos.py TRIMTAB [--rounds 100] [--seed 1] [--longest-stop 10] [--engine local]
@@ -51,7 +52,8 @@ SECONDS = 4.0          # of a job that nothing happens to, about
 NEAR = 0.01            # share of the loss
 FAILURE_TIMEOUT_S = 3.0
 UNSTRUCK_S = 0.5       # between faults of a job with replicas: copies are made again meanwhile
-HELD_PART = 0.5        # of the processes that are stopped are not gone as long as they would be, when they are killed
+HELD_PART = 0.5        # of the nodes that are stopped or lose their host take long to be gone
+HELD_S = 0.7           # so long, of those whose host is killed
 PROGRAM_PART = 0.4     # of the rounds kill the program, too, up to three times
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -118,6 +120,17 @@ class Failed(Exception):
     pass
 
 
+def stat_of(pid):
+    """A process's state, a letter, and its parent."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            text = file.read()
+    except OSError:
+        return "X", 0  # it has just ended
+    state, parent = text[text.rindex(")") + 1:].split()[:2]
+    return state, int(parent)
+
+
 class Held:
     """A process that, when it is killed, is not gone before this is released: its memory, files and connections stay, as on a
     system that is slow to take them away."""
@@ -129,7 +142,8 @@ class Held:
 
     def __init__(self, pid):
         self.pid = pid
-        self.libc.ptrace(self.SEIZE, pid, None, self.TRACE_EXIT)
+        if self.libc.ptrace(self.SEIZE, pid, None, self.TRACE_EXIT) != 0 and stat_of(pid)[0] not in "ZX":
+            raise Failed(f"process {pid} cannot be held: {os.strerror(ctypes.get_errno())}")
 
     def release(self):
         self.libc.ptrace(self.DETACH, self.pid, None, None)
@@ -309,9 +323,18 @@ class Round:
     def strike_host(self, job):
         """Kills a process that starts nodes for the master, and so all of them."""
         hosts = [pid for pid, name in processes_of(job.mark).items() if name == "trimtab-node"]
-        if hosts:
-            os.kill(self.rng.choice(sorted(hosts)), signal.SIGKILL)
-            self.note("host", [])
+        if not hosts:
+            return
+        host = self.rng.choice(sorted(hosts))
+        held = []
+        if self.held_rng.random() < HELD_PART:  # between a host and its nodes is the process that starts them
+            held = [Held(pid) for pid in job.nodes() if stat_of(stat_of(pid)[1])[1] == host]
+        os.kill(host, signal.SIGKILL)
+        self.note("host", [])
+        if held:
+            time.sleep(HELD_S)
+        for one in held:
+            one.release()
 
     def strike(self, job):
         """Does something to a random node or host, if there is one."""
