@@ -209,5 +209,6 @@ tti_local_open(tt_job *job, const char *run_dir, tti_starter *out, tt_error *err
     if (run_dir != NULL && inherit(job, run_dir, out, err) == TT_OK)
         return TT_OK;
     close_inheritance(out);
+    TT_TRY(tt_model_prepare(job->model, err)); // nodes share it
     return tt_host_open(job->node_count, node_task, job, &here->host, err);
 }

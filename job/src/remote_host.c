@@ -342,7 +342,7 @@ open_job(host *h, tt_error *err)
     if (h->job->node_count != h->in.node_count)
         return tt_error_set(err, TT_CORRUPT, NULL, NULL, "the job has another number of nodes");
     h->data = tti_job_data_digest(h->job);
-    return TT_OK;
+    return tt_model_prepare(h->job->model, err); // nodes share it
 }
 
 // The ports are those that the nodes of a host before this one had. These were killed with it, and

@@ -172,6 +172,14 @@ tt_model_open(const tt_model_config *config, const tt_dataset *train, tt_model *
     return TT_OK;
 }
 
+tt_status
+tt_model_prepare(const tt_model *model, tt_error *err)
+{
+    if (model->shares == NULL || tti_shares_count(model->shares, model->train) == TT_OK)
+        return TT_OK;
+    return tt_error_set(err, TT_NOMEM, "model", NULL, "no memory for the feature counts");
+}
+
 void
 tt_model_close(tt_model *model)
 {

@@ -48,6 +48,9 @@ TT_NODISCARD tt_status tt_model_open(const tt_model_config *config,
                                      const tt_dataset *train,
                                      tt_model **out,
                                      tt_error *err);
+// What training needs of the data besides, which the first batch takes otherwise: before processes
+// are forked that are to share it. errors TT_NOMEM. thread any
+TT_NODISCARD tt_status tt_model_prepare(const tt_model *model, tt_error *err);
 void tt_model_close(tt_model *model);
 
 const char *tt_model_kind(const tt_model *model);
