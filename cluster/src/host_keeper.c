@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// One that was killed runs no more, but to take its memory and its files from it may cost the
-// system a second. Its end is awaited for so long; then another one may be started in its place.
+// How long the end of one that was killed is awaited. It runs no more, but the system may take
+// longer to free its memory and files; another one may then be started in its place.
 #define KILLED_NS UINT64_C(100000000)
 
 static uint64_t
