@@ -413,7 +413,7 @@ tt_status
 tt_store_forget_after(tt_store *store, double time_s, int64_t iteration, tt_error *err)
 {
     char sql[640];
-    TT_ASSERT(store->writable && !store->in_transaction);
+    TT_ASSERT(store->writable && !store->in_transaction && store->behind == NULL);
     (void)snprintf(sql, sizeof sql,
                    "BEGIN IMMEDIATE;"
                    "DELETE FROM window WHERE end_s > %.9f;"
@@ -434,24 +434,41 @@ tt_store_forget_after(tt_store *store, double time_s, int64_t iteration, tt_erro
 tt_status
 tt_store_begin(tt_store *store, tt_error *err)
 {
-    TT_ASSERT(!store->in_transaction);
-    TT_TRY(tti_store_write(store, TTI_STORE_BEGIN, NULL, 0, err));
-    store->in_transaction = 1;
+    if (store->behind == NULL)
+        return tti_store_begin_now(store, err);
+    tti_store_begin_behind(store);
     return TT_OK;
 }
 
 tt_status
 tt_store_commit(tt_store *store, tt_error *err)
 {
+    if (store->behind == NULL)
+        return tti_store_commit_now(store, err);
+    return tti_store_commit_behind(store, err);
+}
+
+tt_status
+tti_store_begin_now(tt_store *store, tt_error *err)
+{
+    TT_ASSERT(!store->in_transaction);
+    TT_TRY(tti_store_write_now(store, TTI_STORE_BEGIN, NULL, 0, err));
+    store->in_transaction = 1;
+    return TT_OK;
+}
+
+tt_status
+tti_store_commit_now(tt_store *store, tt_error *err)
+{
     if (!store->in_transaction)
         return TT_OK;
     int64_t now = tt_clock_wall_seconds();
     if (now != store->touched_at) {
         const tti_store_cell cell = TTI_INT(now);
-        TT_TRY(tti_store_write(store, TTI_STORE_TOUCH, &cell, 1, err));
+        TT_TRY(tti_store_write_now(store, TTI_STORE_TOUCH, &cell, 1, err));
         store->touched_at = now;
     }
-    TT_TRY(tti_store_write(store, TTI_STORE_COMMIT, NULL, 0, err));
+    TT_TRY(tti_store_write_now(store, TTI_STORE_COMMIT, NULL, 0, err));
     store->in_transaction = 0;
     store->samples_off = 0;
     return TT_OK;
@@ -464,12 +481,14 @@ tti_store_abandon(tt_store *store)
         (void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
     store->in_transaction = 0;
     store->sample_rows = -1;
+    store->block.count = 0; // or closing would try what has just failed
+    store->samples_off = 1;
 }
 
 int
 tt_store_in_transaction(const tt_store *store)
 {
-    return store->in_transaction;
+    return store->behind != NULL ? tti_store_is_in_batch(store) : store->in_transaction;
 }
 
 tt_status
@@ -477,9 +496,10 @@ tt_store_close(tt_store *store, tt_error *err)
 {
     if (store == NULL)
         return TT_OK;
-    tt_status status = TT_OK;
+    tt_status status = tti_store_end_behind(store, err);
     if (store->writable) {
-        status = tti_store_flush_samples(store, err);
+        tt_status flushed = tti_store_flush_samples(store, status == TT_OK ? err : NULL);
+        status = status == TT_OK ? flushed : status;
         tt_status committed = tt_store_commit(store, status == TT_OK ? err : NULL);
         status = status == TT_OK ? committed : status;
         for (size_t i = 0; i < TT_COUNT_OF(store->statements); i++) {

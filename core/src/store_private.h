@@ -70,6 +70,9 @@ typedef struct tti_store_block {
     double staleness_sum;
 } tti_store_block;
 
+// Writing behind (store_behind.c).
+typedef struct tti_store_behind tti_store_behind;
+
 struct tt_store {
     sqlite3 *db;
     char *path;
@@ -80,16 +83,48 @@ struct tt_store {
     int64_t block_size;    // 2^k
     int64_t sample_rows;   // in the table; -1 = to be counted (after a rollback)
     int64_t last_iteration;
-    int samples_off; // a block could not be written; on again after the next good commit
+    int samples_off;          // a block could not be written; on again after the next good commit
+    tti_store_behind *behind; // NULL: whoever puts a row writes it
 };
 
-// Runs a kept statement with `count` cells. On failure the error says what was being done, and a
-// fault of the disk rolls the open batch back.
+// Runs a kept statement with `count` cells, now or behind. On failure the error says what was being
+// done, and a fault of the disk rolls the open batch back.
 TT_NODISCARD tt_status tti_store_write(tt_store *store,
                                        tti_store_statement which,
                                        const tti_store_cell *cells,
                                        size_t count,
                                        tt_error *err);
+TT_NODISCARD tt_status tti_store_write_now(tt_store *store,
+                                           tti_store_statement which,
+                                           const tti_store_cell *cells,
+                                           size_t count,
+                                           tt_error *err);
+TT_NODISCARD tt_status tti_store_put_sample_now(tt_store *store,
+                                                const tt_store_sample *sample,
+                                                tt_error *err);
+TT_NODISCARD tt_status tti_store_begin_now(tt_store *store, tt_error *err);
+TT_NODISCARD tt_status tti_store_commit_now(tt_store *store, tt_error *err);
+// TT_INVALID unless the sample's iteration is after *last, which it then becomes.
+TT_NODISCARD tt_status tti_store_check_order(const tt_store *store,
+                                             int64_t *last,
+                                             const tt_store_sample *sample,
+                                             tt_error *err);
+
+// The same for a store that writes behind. They return what came of an earlier batch.
+TT_NODISCARD tt_status tti_store_write_behind(tt_store *store,
+                                              tti_store_statement which,
+                                              const tti_store_cell *cells,
+                                              size_t count,
+                                              tt_error *err);
+TT_NODISCARD tt_status tti_store_sample_behind(tt_store *store,
+                                               const tt_store_sample *sample,
+                                               tt_error *err);
+void tti_store_begin_behind(tt_store *store);
+TT_NODISCARD tt_status tti_store_commit_behind(tt_store *store, tt_error *err);
+int tti_store_is_in_batch(const tt_store *store);
+// Waits until everything is written, and writes no longer behind.
+tt_status tti_store_end_behind(tt_store *store, tt_error *err);
+
 TT_NODISCARD tt_status tti_store_exec(tt_store *store, const char *sql, tt_error *err);
 // Rolls the open batch back, if there is one.
 void tti_store_abandon(tt_store *store);

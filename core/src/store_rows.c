@@ -69,6 +69,18 @@ tti_store_write(tt_store *store,
                 size_t count,
                 tt_error *err)
 {
+    if (store->behind != NULL)
+        return tti_store_write_behind(store, which, cells, count, err);
+    return tti_store_write_now(store, which, cells, count, err);
+}
+
+tt_status
+tti_store_write_now(tt_store *store,
+                    tti_store_statement which,
+                    const tti_store_cell *cells,
+                    size_t count,
+                    tt_error *err)
+{
     TT_ASSERT(store->writable);
     TT_ASSERT(statements[which].parameters == 0 || (size_t)statements[which].parameters == count);
     int code = prepare(store, which);
@@ -127,13 +139,12 @@ tt_store_put_run(tt_store *store, const tt_store_run *r, tt_error *err)
     TT_ASSERT(r->id != NULL);
     int64_t seed;
     memcpy(&seed, &r->seed, sizeof seed);
-    store->touched_at = tt_clock_wall_seconds();
     const tti_store_cell cells[] = {
         TTI_TEXT(r->id),
         TTI_TEXT(r->name),
         TTI_TEXT(r->program_version),
         TTI_INT(r->started_at),
-        TTI_INT(store->touched_at),
+        TTI_INT(tt_clock_wall_seconds()),
         TTI_SIGNED(seed),
         TTI_TEXT(r->driver),
         TTI_TEXT(r->consistency),
@@ -188,7 +199,7 @@ tt_store_put_setting(
 {
     TT_ASSERT(id >= 0);
     // One transaction of its own when none is open: a setting without its values means nothing.
-    int own = !store->in_transaction;
+    int own = !tt_store_in_transaction(store);
     if (own)
         TT_TRY(tt_store_begin(store, err));
     const tti_store_cell setting = TTI_INT(id);
@@ -199,7 +210,7 @@ tt_store_put_setting(
     }
     if (own && status == TT_OK)
         status = tt_store_commit(store, err);
-    if (own && status != TT_OK)
+    if (own && status != TT_OK && store->behind == NULL)
         tti_store_abandon(store);
     return status;
 }
@@ -287,7 +298,7 @@ tt_store_set_realised(
     const tti_store_cell cells[] = {TTI_INT(ordinal), TTI_REAL(gain_s), TTI_REAL(ratio),
                                     TTI_INT(setting)};
     TT_TRY(tti_store_write(store, TTI_STORE_GAIN, cells, TT_COUNT_OF(cells), err));
-    if (sqlite3_changes(store->db) == 1)
+    if (store->behind != NULL || sqlite3_changes(store->db) == 1)
         return TT_OK;
     return tt_error_set(err, TT_NOTFOUND, store->path, NULL, "there is no proposal %lld",
                         (long long)ordinal);

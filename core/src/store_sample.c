@@ -75,7 +75,7 @@ insert_block(tt_store *store, const tti_store_block *b, tt_error *err)
         TTI_REAL(b->staleness_sum / (double)b->count),
         TTI_INT(b->count - b->finite),
     };
-    return tti_store_write(store, TTI_STORE_SAMPLE, cells, TT_COUNT_OF(cells), err);
+    return tti_store_write_now(store, TTI_STORE_SAMPLE, cells, TT_COUNT_OF(cells), err);
 }
 
 static tt_status
@@ -138,7 +138,7 @@ halve_table(tt_store *store, tt_error *err)
         return tt_error_set(err, TT_NOMEM, store->path, NULL, "no memory to thin the samples");
     int own = !store->in_transaction;
     int64_t block_size = store->block_size;
-    tt_status status = own ? tt_store_begin(store, err) : TT_OK;
+    tt_status status = own ? tti_store_begin_now(store, err) : TT_OK;
     if (status == TT_OK)
         status = load_blocks(store, blocks, capacity, &count, err);
     if (status == TT_OK) {
@@ -147,7 +147,7 @@ halve_table(tt_store *store, tt_error *err)
         status = rewrite_blocks(store, blocks, count, err);
     }
     if (status == TT_OK && own)
-        status = tt_store_commit(store, err);
+        status = tti_store_commit_now(store, err);
     if (status == TT_OK) {
         store->block_size = block_size;
         store->sample_rows = (int64_t)count;
@@ -183,13 +183,27 @@ tti_store_flush_samples(tt_store *store, tt_error *err)
 }
 
 tt_status
-tt_store_put_sample(tt_store *store, const tt_store_sample *s, tt_error *err)
+tti_store_check_order(const tt_store *store, int64_t *last, const tt_store_sample *s, tt_error *err)
 {
-    if (s->iteration <= store->last_iteration)
+    if (s->iteration <= *last)
         return tt_error_set(err, TT_INVALID, store->path, "put samples in the order of application",
-                            "sample of iteration %" PRId64 " after %" PRId64, s->iteration,
-                            store->last_iteration);
-    store->last_iteration = s->iteration;
+                            "sample of iteration %" PRId64 " after %" PRId64, s->iteration, *last);
+    *last = s->iteration;
+    return TT_OK;
+}
+
+tt_status
+tt_store_put_sample(tt_store *store, const tt_store_sample *sample, tt_error *err)
+{
+    if (store->behind != NULL)
+        return tti_store_sample_behind(store, sample, err);
+    return tti_store_put_sample_now(store, sample, err);
+}
+
+tt_status
+tti_store_put_sample_now(tt_store *store, const tt_store_sample *s, tt_error *err)
+{
+    TT_TRY(tti_store_check_order(store, &store->last_iteration, s, err));
     if (store->samples_off)
         return TT_OK;
     if (store->block.count > 0 && store->block.setting != s->setting)

@@ -2,6 +2,7 @@
 // damaged file is told apart; samples stay bounded and keep their count, mean and spread. Method:
 // rows read back through the query interface and a second connection; page limits, a file size
 // limit and overwritten pages; 3,000,000 samples against sums kept beside.
+#include "store_fixture.h"
 #include "store_private.h"
 #include "tt/core.h"
 #include <fcntl.h>
@@ -16,187 +17,16 @@
 
 #include <cmocka.h>
 
-static char directory[] = P_tmpdir "/tt-store-XXXXXX";
-static char path[sizeof directory + 32];
-
-static int
-make_directory(void **state)
-{
-    TT_UNUSED(state);
-    int made = mkdtemp(directory) != NULL;
-    (void)snprintf(path, sizeof path, "%s/run.db", directory);
-    return made ? 0 : -1;
-}
-
-static int
-remove_directory(void **state)
-{
-    TT_UNUSED(state);
-    return rmdir(directory);
-}
-
-static int
-remove_store(void **state)
-{
-    TT_UNUSED(state);
-    static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
-    for (size_t i = 0; i < TT_COUNT_OF(suffixes); i++) {
-        char name[sizeof path + 16];
-        (void)snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
-        (void)unlink(name);
-    }
-    return 0;
-}
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        tt_error err_ = {0}, *err = &err_;                                                         \
-        tt_status status_ = (call);                                                                \
-        if (status_ != TT_OK)                                                                      \
-            fail_msg("%s: %s; %s", #call, err_.what, err_.advice);                                 \
-    } while (0)
-
-// The one number an SQL expression gives.
-static double
-number(tt_store *store, const char *sql)
-{
-    tt_store_query *query;
-    int has_row;
-    OK(tt_store_query_open(store, sql, &query, err));
-    OK(tt_store_query_next(query, &has_row, err));
-    assert_true(has_row);
-    double value = tt_store_query_real(query, 0);
-    tt_store_query_close(query);
-    return value;
-}
-
-static void
-put_events(tt_store *store, int count)
-{
-    for (int i = 0; i < count; i++)
-        OK(tt_store_put_event(store, 0.37 * i, "info", "moved to setting 5 while training", err));
-}
-
-static void
-put_decision(tt_store *store)
-{
-    const tt_store_proposal proposal = {.ordinal = 7,
-                                        .time_s = 1.7,
-                                        .phase = "searching",
-                                        .setting = 3,
-                                        .current_setting = 0,
-                                        .log_ratio = -0.31,
-                                        .ei_seconds = 4.7,
-                                        .decision = "moved",
-                                        .reason = "expected gain above cost",
-                                        .realised_gain_s = (double)NAN,
-                                        .predicted_s = 0.0019,
-                                        .guard_left_s = 2.25,
-                                        .proposed = "servers 1",
-                                        .realised_ratio = (double)NAN};
-    OK(tt_store_put_proposal(store, &proposal, err));
-    OK(tt_store_set_realised(store, 7, 4, 3.9, 0.71, err));
-}
-
-static void
-put_everything(tt_store *store)
-{
-    tt_store_run run;
-    tt_store_run_init(&run);
-    run.id = "20261121-1412-fashion-mlr";
-    run.seed = 0xfedcba9876543210u;
-    run.status = "running";
-    run.loss = 0.39984;
-    run.start_setting = 0;
-    OK(tt_store_begin(store, err));
-    OK(tt_store_put_run(store, &run, err));
-    run.status = "converged";
-    run.engine = "threads";
-    run.started_from = "begins with the best setting of run 7";
-    run.tuner = "model paper, estimator paper";
-    OK(tt_store_put_run(store, &run, err));
-    OK(tt_store_put_metric(store, "accuracy", 0.8481, err));
-    const tt_store_knob knob = {.ordinal = 1,
-                                .id = "servers",
-                                .kind = "int",
-                                .min = 1,
-                                .max = 7,
-                                .start = 2,
-                                .effect = "moves model",
-                                .scale = "linear"};
-    OK(tt_store_put_knob(store, &knob, err));
-    const double values[] = {65536, 2.5};
-    OK(tt_store_put_setting(store, 3, values, 2, err));
-    OK(tt_store_put_setting(store, 3, values, 2, err));
-    const tt_store_window window = {.ordinal = 4,
-                                    .generation = 2,
-                                    .setting = 3,
-                                    .phase = TT_STORE_EXPLORE,
-                                    .first_iteration = 211,
-                                    .last_iteration = 258,
-                                    .start_s = 1.77,
-                                    .end_s = 1.93,
-                                    .kept = 41,
-                                    .seconds_per_iteration = 0.00331,
-                                    .slope = (double)NAN,
-                                    .flags = 5};
-    OK(tt_store_put_window(store, &window, err));
-    const tt_store_reconfiguration move = {.ordinal = 0,
-                                           .generation = 2,
-                                           .from_setting = 0,
-                                           .to_setting = 3,
-                                           .kind = "model",
-                                           .method = "on demand",
-                                           .duration_s = 0.0112,
-                                           .partitions_moved = 4,
-                                           .bytes_carried = 31234,
-                                           .longest_wait_s = 0.00083};
-    OK(tt_store_put_reconfiguration(store, &move, err));
-    put_decision(store);
-    const tt_store_progress progress = {
-        .time_s = 2.03, .iteration = 400, .epoch = 1.1, .loss = 0.71};
-    OK(tt_store_put_progress(store, &progress, err));
-    put_events(store, 2);
-    OK(tt_store_commit(store, err));
-}
-
 static void
 rows_come_back(void **state)
 {
     TT_UNUSED(state);
     tt_store *store, *reader;
-    OK(tt_store_create(path, &store, err));
-    put_everything(store);
+    OK(tt_store_create(store_path, &store, err));
+    store_put_everything(store);
     assert_int_equal(tt_store_set_realised(store, 8, 1, 1, 1, NULL), TT_NOTFOUND);
-    OK(tt_store_open_read(path, &reader, err));
-    assert_true(number(reader, "SELECT count(*) FROM run") == 1);
-    assert_true(number(reader,
-                       "SELECT status = 'converged' AND engine = 'threads' AND started_from LIKE "
-                       "'begins %' AND tuner = 'model paper, estimator paper' FROM run") == 1);
-    assert_true(number(reader, "SELECT loss FROM run") == 0.39984);
-    assert_true(number(reader, "SELECT updated_at > 1700000000 FROM run") == 1);
-    assert_true(number(reader, "SELECT start_setting FROM run") == 0);
-    assert_true(isnan(number(reader, "SELECT final_setting FROM run")));
-    assert_true(isnan(number(reader, "SELECT target_loss FROM run")));
-    assert_true(number(reader, "SELECT value FROM run_metric WHERE name = 'accuracy'") == 0.8481);
-    assert_true(number(reader, "SELECT max FROM knob WHERE id = 'servers' AND reason IS NULL") ==
-                7);
-    assert_true(number(reader, "SELECT value FROM setting_value WHERE setting = 3 AND knob = 1") ==
-                2.5);
-    assert_true(number(reader, "SELECT count(*) FROM setting_value") == 2);
-    assert_true(number(reader,
-                       "SELECT seconds_per_iteration FROM window WHERE phase = 'explore'"
-                       " AND slope IS NULL AND last_iteration = 258 AND flags = 5") == 0.00331);
-    assert_true(number(reader, "SELECT longest_wait_s FROM reconfiguration WHERE to_setting = 3 AND"
-                               " bytes_carried = 31234 AND method = 'on demand'") == 0.00083);
-    assert_true(
-        number(reader,
-               "SELECT setting = 4 AND realised_ratio = 0.71 AND predicted_seconds = 0.0019 AND "
-               "guard_left_s = 2.25 AND proposed = 'servers 1' FROM proposal") == 1);
-    assert_true(number(reader, "SELECT realised_gain_s FROM proposal WHERE decision = 'moved'") ==
-                3.9);
-    assert_true(number(reader, "SELECT loss FROM progress WHERE iteration = 400") == 0.71);
-    assert_true(number(reader, "SELECT sum(time_s) FROM event WHERE level = 'info'") == 0.37);
+    OK(tt_store_open_read(store_path, &reader, err));
+    store_check_everything(reader);
     tt_store_query *query;
     int has_row;
     OK(tt_store_query_open(reader, "SELECT seed, id, name FROM run WHERE id LIKE ?1", &query, err));
@@ -215,8 +45,8 @@ rows_come_back(void **state)
     OK(tt_store_close(reader, err));
     OK(tt_store_close(store, err));
     // closed, it is one plain file
-    char wal[sizeof path + 8];
-    (void)snprintf(wal, sizeof wal, "%s-wal", path);
+    char wal[sizeof store_path + 8];
+    (void)snprintf(wal, sizeof wal, "%s-wal", store_path);
     assert_int_not_equal(access(wal, F_OK), 0);
 }
 
@@ -225,24 +55,24 @@ readers_see_commits_only(void **state)
 {
     TT_UNUSED(state);
     tt_store *store, *reader;
-    OK(tt_store_create(path, &store, err));
-    OK(tt_store_open_read(path, &reader, err));
+    OK(tt_store_create(store_path, &store, err));
+    OK(tt_store_open_read(store_path, &reader, err));
     OK(tt_store_begin(store, err));
-    put_events(store, 13);
-    assert_true(number(reader, "SELECT count(*) FROM event") == 0);
+    store_put_events(store, 13);
+    assert_true(store_number(reader, "SELECT count(*) FROM event") == 0);
     assert_true(tt_store_in_transaction(store));
     OK(tt_store_commit(store, err));
     assert_false(tt_store_in_transaction(store));
-    assert_true(number(reader, "SELECT count(*) FROM event") == 13);
-    put_events(store, 1);
-    assert_true(number(reader, "SELECT count(*) FROM event") == 14);
+    assert_true(store_number(reader, "SELECT count(*) FROM event") == 13);
+    store_put_events(store, 1);
+    assert_true(store_number(reader, "SELECT count(*) FROM event") == 14);
     OK(tt_store_commit(store, err));
     // closing under a reader's eyes must lose nothing
     OK(tt_store_close(store, err));
-    assert_true(number(reader, "SELECT count(*) FROM event") == 14);
+    assert_true(store_number(reader, "SELECT count(*) FROM event") == 14);
     OK(tt_store_close(reader, err));
-    OK(tt_store_open_read(path, &reader, err));
-    assert_true(number(reader, "SELECT count(*) FROM event") == 14);
+    OK(tt_store_open_read(store_path, &reader, err));
+    assert_true(store_number(reader, "SELECT count(*) FROM event") == 14);
     OK(tt_store_close(reader, err));
     OK(tt_store_close(NULL, err));
 }
@@ -263,7 +93,7 @@ expect_unreadable(const char *name, tt_status status, const char *what)
 static void
 write_file(const char *text, size_t bytes)
 {
-    FILE *file = fopen(path, "w");
+    FILE *file = fopen(store_path, "w");
     assert_non_null(file);
     assert_int_equal(fwrite(text, 1, bytes, file), bytes);
     assert_int_equal(fclose(file), 0);
@@ -273,23 +103,23 @@ static void
 wrong_files_are_told_apart(void **state)
 {
     TT_UNUSED(state);
-    expect_unreadable(path, TT_NOTFOUND, "there is no run store here");
-    expect_unreadable(directory, TT_INVALID, "not a file");
+    expect_unreadable(store_path, TT_NOTFOUND, "there is no run store here");
+    expect_unreadable(P_tmpdir, TT_INVALID, "not a file");
     write_file("", 0);
-    expect_unreadable(path, TT_INVALID, "not a run store");
+    expect_unreadable(store_path, TT_INVALID, "not a run store");
     char text[2000];
     memset(text, 'x', sizeof text);
     write_file(text, sizeof text);
-    expect_unreadable(path, TT_INVALID, "not a run store");
-    assert_int_equal(unlink(path), 0);
+    expect_unreadable(store_path, TT_INVALID, "not a run store");
+    assert_int_equal(unlink(store_path), 0);
     sqlite3 *db;
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_open(store_path, &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, "CREATE TABLE run (x)", NULL, NULL, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
-    expect_unreadable(path, TT_INVALID, "not a run store");
+    expect_unreadable(store_path, TT_INVALID, "not a run store");
     tt_store *store;
     tt_error error = {0};
-    assert_int_equal(tt_store_create(path, &store, &error), TT_EXISTS);
+    assert_int_equal(tt_store_create(store_path, &store, &error), TT_EXISTS);
     assert_null(store);
     assert_int_equal(tt_store_create("no/such/directory/run.db", &store, &error), TT_IO);
 }
@@ -300,7 +130,7 @@ set_version(int version)
     sqlite3 *db;
     char sql[64];
     (void)snprintf(sql, sizeof sql, "PRAGMA user_version = %d", version);
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_open(store_path, &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
@@ -310,14 +140,14 @@ other_schemas_are_refused(void **state)
 {
     TT_UNUSED(state);
     tt_store *store;
-    OK(tt_store_create(path, &store, err));
+    OK(tt_store_create(store_path, &store, err));
     OK(tt_store_close(store, err));
     set_version(TT_STORE_SCHEMA_VERSION + 1);
-    expect_unreadable(path, TT_UNSUPPORTED, "schema 2, this trimtab reads schema 1");
+    expect_unreadable(store_path, TT_UNSUPPORTED, "schema 2, this trimtab reads schema 1");
     set_version(0);
-    expect_unreadable(path, TT_UNSUPPORTED, "schema 0");
+    expect_unreadable(store_path, TT_UNSUPPORTED, "schema 0");
     set_version(TT_STORE_SCHEMA_VERSION);
-    OK(tt_store_open_read(path, &store, err));
+    OK(tt_store_open_read(store_path, &store, err));
     OK(tt_store_close(store, err));
 }
 
@@ -326,37 +156,29 @@ damage_is_told(void **state)
 {
     TT_UNUSED(state);
     tt_store *store;
-    OK(tt_store_create(path, &store, err));
+    OK(tt_store_create(store_path, &store, err));
     OK(tt_store_begin(store, err));
-    put_events(store, 2000);
+    store_put_events(store, 2000);
     OK(tt_store_commit(store, err));
     OK(tt_store_close(store, err));
     struct stat info;
-    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(stat(store_path, &info), 0);
     assert_true(info.st_size > 10 * 4096);
     unsigned char page[4096], old[4096];
     memset(page, 0xa5, sizeof page);
-    int file = open(path, O_RDWR | O_CLOEXEC);
+    int file = open(store_path, O_RDWR | O_CLOEXEC);
     assert_true(file >= 0);
     // every page behind the first two in turn: schema, data and inner pages
     for (off_t at = 0; at < info.st_size; at += 4096) {
         assert_int_equal(pread(file, old, sizeof old, at), 4096);
         assert_int_equal(pwrite(file, page, sizeof page, at), 4096);
-        expect_unreadable(path, at == 0 ? TT_INVALID : TT_CORRUPT,
+        expect_unreadable(store_path, at == 0 ? TT_INVALID : TT_CORRUPT,
                           at == 0 ? "not a run store" : "damaged");
         assert_int_equal(pwrite(file, old, sizeof old, at), 4096);
     }
     assert_int_equal(ftruncate(file, info.st_size / 2), 0);
     assert_int_equal(close(file), 0);
-    expect_unreadable(path, TT_CORRUPT, "damaged");
-}
-
-static void
-set_page_limit(tt_store *store, int pages)
-{
-    char sql[64];
-    (void)snprintf(sql, sizeof sql, "PRAGMA max_page_count = %d", pages);
-    assert_int_equal(sqlite3_exec(store->db, sql, NULL, NULL, NULL), SQLITE_OK);
+    expect_unreadable(store_path, TT_CORRUPT, "damaged");
 }
 
 // Puts events until one is refused; returns how many went in.
@@ -377,28 +199,28 @@ a_full_store_keeps_what_it_has(void **state)
     TT_UNUSED(state);
     tt_store *store, *reader;
     tt_error error = {0};
-    OK(tt_store_create(path, &store, err));
-    put_everything(store);
-    set_page_limit(store, 40);
+    OK(tt_store_create(store_path, &store, err));
+    store_put_everything(store);
+    store_set_page_limit(store, 40);
     OK(tt_store_begin(store, err));
     assert_true(fill(store, &error) > 100);
     assert_int_equal(error.status, TT_IO);
     assert_non_null(strstr(error.what, "disk is full"));
     assert_non_null(strstr(error.advice, "df -h"));
-    assert_string_equal(error.where, path);
+    assert_string_equal(error.where, store_path);
     // the batch is gone, what was committed is not, and the next commit is nothing
     assert_false(tt_store_in_transaction(store));
     OK(tt_store_commit(store, err));
-    OK(tt_store_open_read(path, &reader, err));
-    assert_true(number(reader, "SELECT count(*) FROM event") == 2);
-    assert_true(number(reader, "SELECT loss FROM run") == 0.39984);
+    OK(tt_store_open_read(store_path, &reader, err));
+    assert_true(store_number(reader, "SELECT count(*) FROM event") == 2);
+    assert_true(store_number(reader, "SELECT loss FROM run") == 0.39984);
     OK(tt_store_close(reader, err));
     // space again
-    set_page_limit(store, 100000);
+    store_set_page_limit(store, 100000);
     OK(tt_store_begin(store, err));
-    put_events(store, 5000);
+    store_put_events(store, 5000);
     OK(tt_store_commit(store, err));
-    assert_true(number(store, "SELECT count(*) FROM event") == 5002);
+    assert_true(store_number(store, "SELECT count(*) FROM event") == 5002);
     OK(tt_store_close(store, err));
 }
 
@@ -408,8 +230,8 @@ a_failing_disk_keeps_what_it_has(void **state)
     TT_UNUSED(state);
     tt_store *store;
     tt_error error = {0};
-    OK(tt_store_create(path, &store, err));
-    put_everything(store);
+    OK(tt_store_create(store_path, &store, err));
+    store_put_everything(store);
     // Writes past 256 KiB fail in the kernel, as on a full disk: the journal grows past that.
     struct rlimit old, small;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
@@ -432,11 +254,11 @@ a_failing_disk_keeps_what_it_has(void **state)
     assert_true(commits >= 2);
     assert_true(error.advice[0] != '\0');
     assert_false(tt_store_in_transaction(store));
-    assert_true(number(store, "SELECT count(*) FROM event") == 2 + 500 * (commits - 1));
-    put_events(store, 1);
+    assert_true(store_number(store, "SELECT count(*) FROM event") == 2 + 500 * (commits - 1));
+    store_put_events(store, 1);
     OK(tt_store_close(store, err));
-    OK(tt_store_open_read(path, &store, err));
-    assert_true(number(store, "SELECT count(*) FROM event") == 3 + 500 * (commits - 1));
+    OK(tt_store_open_read(store_path, &store, err));
+    assert_true(store_number(store, "SELECT count(*) FROM event") == 3 + 500 * (commits - 1));
     OK(tt_store_close(store, err));
 }
 
@@ -453,7 +275,7 @@ three_million_samples_are_thinned(void **state)
     tt_rng_init(&rng, 88, TT_RNG_TEST, 0);
     double sum = 0, sum_squares = 0, staleness = 0;
     int64_t not_finite = 0, setting_zero = 0;
-    OK(tt_store_create(path, &store, err));
+    OK(tt_store_create(store_path, &store, err));
     OK(tt_store_begin(store, err));
     for (int64_t i = 0; i < SAMPLES; i++) {
         // settings change every 70,001 iterations, and interleave for 40 around each change
@@ -480,29 +302,31 @@ three_million_samples_are_thinned(void **state)
         }
     }
     OK(tt_store_close(store, err));
-    OK(tt_store_open_read(path, &store, err));
-    double rows = number(store, "SELECT count(*) FROM sample");
+    OK(tt_store_open_read(store_path, &store, err));
+    double rows = store_number(store, "SELECT count(*) FROM sample");
     assert_true(rows <= TT_STORE_SAMPLE_ROWS_MAX && rows > TT_STORE_SAMPLE_ROWS_MAX / 3);
-    assert_true(number(store, "SELECT sum(count) FROM sample") == SAMPLES);
-    assert_true(number(store, "SELECT sum(not_finite) FROM sample") == (double)not_finite);
+    assert_true(store_number(store, "SELECT sum(count) FROM sample") == SAMPLES);
+    assert_true(store_number(store, "SELECT sum(not_finite) FROM sample") == (double)not_finite);
     // settings are still known nearly everywhere
-    assert_true(number(store, "SELECT sum(count) FROM sample WHERE setting IS NULL") <
+    assert_true(store_number(store, "SELECT sum(count) FROM sample WHERE setting IS NULL") <
                     SAMPLES / 100 ||
-                isnan(number(store, "SELECT sum(count) FROM sample WHERE setting IS NULL")));
-    double zero = number(store, "SELECT sum(count) FROM sample WHERE setting = 0");
+                isnan(store_number(store, "SELECT sum(count) FROM sample WHERE setting IS NULL")));
+    double zero = store_number(store, "SELECT sum(count) FROM sample WHERE setting = 0");
     assert_true(zero <= (double)setting_zero && zero > 0.99 * (double)setting_zero);
     // sums of 3e6 doubles in another order: 1e-11 is far above their rounding
     double n = SAMPLES - (double)not_finite;
-    double mean = number(store, "SELECT sum(loss_mean * (count - not_finite)) FROM sample") / n;
+    double mean =
+        store_number(store, "SELECT sum(loss_mean * (count - not_finite)) FROM sample") / n;
     assert_true(fabs(mean - sum / n) < 1e-11 * mean);
-    double squares = number(store, "SELECT sum((loss_sd * loss_sd + loss_mean * loss_mean) *"
-                                   " (count - not_finite)) FROM sample");
+    double squares = store_number(store, "SELECT sum((loss_sd * loss_sd + loss_mean * loss_mean) *"
+                                         " (count - not_finite)) FROM sample");
     assert_true(fabs(squares - sum_squares) < 1e-10 * squares);
-    double stale = number(store, "SELECT sum(staleness_mean * count) FROM sample");
+    double stale = store_number(store, "SELECT sum(staleness_mean * count) FROM sample");
     assert_true(fabs(stale - staleness) < 1e-10 * staleness);
-    assert_true(number(store, "SELECT count(*) FROM sample a JOIN sample b ON b.iteration_first ="
-                              " a.iteration_first + a.count") == rows - 1);
-    assert_true(number(store, "SELECT max(time_s) FROM sample") == 2999999 * 0.001);
+    assert_true(store_number(store,
+                             "SELECT count(*) FROM sample a JOIN sample b ON b.iteration_first ="
+                             " a.iteration_first + a.count") == rows - 1);
+    assert_true(store_number(store, "SELECT max(time_s) FROM sample") == 2999999 * 0.001);
     OK(tt_store_close(store, err));
 }
 
@@ -536,12 +360,12 @@ samples_keep_their_order_and_survive_a_full_disk(void **state)
     TT_UNUSED(state);
     tt_store *store;
     tt_error error = {0};
-    OK(tt_store_create(path, &store, err));
+    OK(tt_store_create(store_path, &store, err));
     tt_store_sample sample = {.iteration = 5, .loss = 1.25, .setting = 2};
     OK(tt_store_put_sample(store, &sample, err));
     assert_int_equal(tt_store_put_sample(store, &sample, &error), TT_INVALID);
     assert_non_null(strstr(error.what, "iteration 5 after 5"));
-    set_page_limit(store, 40);
+    store_set_page_limit(store, 40);
     OK(tt_store_begin(store, err));
     tt_status status = TT_OK;
     while (status == TT_OK && ++sample.iteration < 100000)
@@ -553,14 +377,14 @@ samples_keep_their_order_and_survive_a_full_disk(void **state)
         sample.iteration++;
         OK(tt_store_put_sample(store, &sample, err));
     }
-    assert_true(number(store, "SELECT sum(count) FROM sample") == 1);
-    set_page_limit(store, 100000);
+    assert_true(store_number(store, "SELECT sum(count) FROM sample") == 1);
+    store_set_page_limit(store, 100000);
     OK(tt_store_begin(store, err));
     OK(tt_store_commit(store, err));
     sample.iteration++;
     OK(tt_store_put_sample(store, &sample, err));
-    assert_true(number(store, "SELECT sum(count) FROM sample") == 2);
-    assert_true(number(store, "SELECT max(iteration_first) FROM sample") ==
+    assert_true(store_number(store, "SELECT sum(count) FROM sample") == 2);
+    assert_true(store_number(store, "SELECT max(iteration_first) FROM sample") ==
                 (double)failed_at + 1001);
     OK(tt_store_close(store, err));
 }
@@ -572,11 +396,11 @@ short_memory_is_an_error(void **state)
     tt_store *store;
     for (uint64_t nth = 1; nth <= 2; nth++) {
         tt_mem_fail_nth(nth);
-        assert_int_equal(tt_store_create(path, &store, NULL), TT_NOMEM);
+        assert_int_equal(tt_store_create(store_path, &store, NULL), TT_NOMEM);
         tt_mem_fail_nth(0);
         assert_null(store);
     }
-    OK(tt_store_create(path, &store, err));
+    OK(tt_store_create(store_path, &store, err));
     tt_store_query *query;
     tt_mem_fail_nth(1);
     assert_int_equal(tt_store_query_open(store, "SELECT 1", &query, NULL), TT_NOMEM);
@@ -590,7 +414,7 @@ short_memory_is_an_error(void **state)
     tt_mem_fail_nth(1);
     assert_int_equal(tt_store_put_sample(store, &sample, NULL), TT_NOMEM);
     tt_mem_fail_nth(0);
-    assert_true(number(store, "SELECT sum(count) FROM sample") == TT_STORE_SAMPLE_ROWS_MAX);
+    assert_true(store_number(store, "SELECT sum(count) FROM sample") == TT_STORE_SAMPLE_ROWS_MAX);
     OK(tt_store_close(store, err));
 }
 
@@ -608,15 +432,15 @@ an_older_store_gets_later_columns(void **state)
         {"reconfiguration", "data_s"},
     };
     tt_store *store;
-    OK(tt_store_create(path, &store, err));
-    put_everything(store);
+    OK(tt_store_create(store_path, &store, err));
+    store_put_everything(store);
     for (size_t i = 0; i < TT_COUNT_OF(later); i++) {
         char sql[100];
         (void)snprintf(sql, sizeof sql, "ALTER TABLE %s DROP COLUMN %s", later[i][0], later[i][1]);
         OK(tti_store_exec(store, sql, err));
     }
     OK(tt_store_close(store, err));
-    OK(tt_store_open_read(path, &store, err));
+    OK(tt_store_open_read(store_path, &store, err));
     tt_store_query *query;
     int has_row;
     OK(tt_store_query_open(store, "SELECT * FROM reconfiguration", &query, err));
@@ -635,7 +459,7 @@ an_older_store_gets_later_columns(void **state)
     for (int again = 0; again < 2; again++) {
         const tt_store_reconfiguration move = {
             .ordinal = 1 + again, .method = "checkpoint", .checkpoint_s = 0.0372, .data_s = 0.0011};
-        OK(tt_store_open_again(path, &store, err));
+        OK(tt_store_open_again(store_path, &store, err));
         OK(tt_store_put_reconfiguration(store, &move, err));
         tt_store_run run;
         tt_store_run_init(&run);
@@ -644,14 +468,13 @@ an_older_store_gets_later_columns(void **state)
         OK(tt_store_put_run(store, &run, err));
         OK(tt_store_close(store, err));
     }
-    OK(tt_store_open_read(path, &store, err));
-    assert_true(number(store, "SELECT sum(checkpoint_s) FROM reconfiguration") == 2 * 0.0372);
-    assert_true(number(store, "SELECT data_s FROM reconfiguration WHERE ordinal = 2") == 0.0011);
-    assert_true(number(store, "SELECT tuner = 'off' AND started_from IS NULL FROM run") == 1);
+    OK(tt_store_open_read(store_path, &store, err));
+    assert_true(store_number(store, "SELECT sum(checkpoint_s) FROM reconfiguration") == 2 * 0.0372);
+    assert_true(store_number(store, "SELECT data_s FROM reconfiguration WHERE ordinal = 2") ==
+                0.0011);
+    assert_true(store_number(store, "SELECT tuner = 'off' AND started_from IS NULL FROM run") == 1);
     OK(tt_store_close(store, err));
 }
-
-#define STORE_TEST(test) cmocka_unit_test_setup_teardown(test, remove_store, remove_store)
 
 int
 main(void)
@@ -670,5 +493,6 @@ main(void)
         STORE_TEST(samples_keep_their_order_and_survive_a_full_disk),
         STORE_TEST(short_memory_is_an_error),
     };
-    return cmocka_run_group_tests_name("store", tests, make_directory, remove_directory);
+    return cmocka_run_group_tests_name("store", tests, store_make_directory,
+                                       store_remove_directory);
 }

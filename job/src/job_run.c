@@ -249,9 +249,12 @@ record_end(tti_training *tr, tt_store *store, const tt_job_result *result)
     if (tr->store != NULL && tt_store_in_transaction(store) &&
         tt_store_commit(store, &err) != TT_OK)
         tti_record_failed(tr, &err);
-    if (tti_run_update(store, tr->job, result, outcome_name(result->outcome), tr->setting_id,
-                       &err) != TT_OK &&
-        tr->store != NULL)
+    tt_status status =
+        tti_run_update(store, tr->job, result, outcome_name(result->outcome), tr->setting_id, &err);
+    tt_status written = tt_store_catch_up(store, status == TT_OK ? &err : NULL);
+    if (status == TT_OK)
+        status = written;
+    if (status != TT_OK && tr->store != NULL)
         tti_record_failed(tr, &err);
 }
 
@@ -360,6 +363,15 @@ compare(tt_job *job, const tt_job_run_options *options, tt_store *store, tt_job_
         tt_log(TT_LOG_WARN, "the report will not have the comparison: %s: %s", err.where, err.what);
 }
 
+// The master answers nodes and must not wait for a disk. A simulated one does not, on its clock.
+static void
+write_behind(const tt_job *job, tt_store *store)
+{
+    tt_error err = {0};
+    if (job->spec.engine != TTI_ENGINE_SIMULATED && tt_store_write_behind(store, &err) != TT_OK)
+        tt_log(TT_LOG_WARN, "training may wait for the run store's disk: %s", err.what);
+}
+
 tt_status
 tt_job_run(tt_job *job, const tt_job_run_options *options, tt_job_result *result, tt_error *err)
 {
@@ -382,6 +394,8 @@ tt_job_run(tt_job *job, const tt_job_run_options *options, tt_job_result *result
                            : tti_run_begin(job, runs_dir, result, &store, err);
     if (status == TT_OK && options->events)
         (void)fprintf(stderr, "run %s   (%s)\n", result->run_id, result->run_dir);
+    if (status == TT_OK)
+        write_behind(job, store);
     if (status == TT_OK)
         status = train((training_call){.job = job,
                                        .options = options,

@@ -250,7 +250,7 @@ begin(tti_training *tr)
                            NULL, 0);
 }
 
-// What is recorded goes to the disk once a second, in one batch.
+// What is recorded goes to the store once a second, in one batch.
 static void
 save_records(tti_training *tr)
 {
@@ -266,7 +266,7 @@ save_records(tti_training *tr)
         return;
     if (tt_store_commit(tr->store, &err) != TT_OK || tt_store_begin(tr->store, &err) != TT_OK)
         tti_record_failed(tr, &err);
-    tti_training_leave(tr); // what is on the disk now
+    tti_training_leave(tr); // what the disk has now, or will have in a moment
 }
 
 static tt_status

@@ -9,8 +9,9 @@
 //
 // Caveats: one store is owned by one thread; other processes may read it while it is written. Rows
 // become visible and durable at commit; without begin each put is its own transaction (slow: some
-// milliseconds). A failed put (full disk) loses the open transaction, never what was committed, and
-// the store stays usable: the job should log the error and train on.
+// milliseconds, and as long as the disk likes: see tt_store_write_behind). A failed put (full disk)
+// loses the open transaction, never what was committed, and the store stays usable: the job should
+// log the error and train on.
 #ifndef TT_CORE_STORE_H
 #define TT_CORE_STORE_H
 
@@ -35,13 +36,24 @@ TT_NODISCARD tt_status tt_store_create(const char *path, tt_store **out, tt_erro
 TT_NODISCARD tt_status tt_store_open_read(const char *path, tt_store **out, tt_error *err);
 // Opens an existing one to write on in it. errors as tt_store_open_read
 TT_NODISCARD tt_status tt_store_open_again(const char *path, tt_store **out, tt_error *err);
+// From now on puts and commits only reach memory, and a thread of the store's own writes batch
+// after batch: whoever puts rows never waits for the disk, unless more than 64 MiB are waiting. A
+// commit while it is still at the last batch goes with the next one. What fails is told by a later
+// commit or by close, and the failed batch is lost; tt_store_set_realised does not tell of a
+// proposal that is not there. Queries and tt_store_forget_after are not for a store that writes
+// behind. errors: TT_NOMEM, and everything is as before
+TT_NODISCARD tt_status tt_store_write_behind(tt_store *store, tt_error *err);
+// Waits until all that was put is written, and tells what failed of it. Nothing for a store that
+// writes at once.
+TT_NODISCARD tt_status tt_store_catch_up(tt_store *store, tt_error *err);
 // Takes out windows, samples, reconfigurations, proposals and evaluations later than a moment of
 // the job, that is done again; events stay, they did happen.
 TT_NODISCARD tt_status tt_store_forget_after(tt_store *store,
                                              double time_s,
                                              int64_t iteration,
                                              tt_error *err);
-// Writes the last sample block, commits what is open, folds the journal into run.db. On failure
+// Writes the last sample block, commits what is open, folds the journal into run.db; waits for what
+// is written behind. On failure
 // says so and releases everything all the same. NULL is fine.
 tt_status tt_store_close(tt_store *store, tt_error *err);
 
