@@ -34,7 +34,7 @@ int tti_host_receive(int socket, void *what, size_t size, int *descriptors, uint
 
 typedef struct tti_host_process {
     pid_t pid;          // 0: not there
-    uint64_t killed_ns; // when it was; 0: it was not
+    uint64_t killed_ns; // when it was, or was seen to be; 0: it was not
 } tti_host_process;
 
 typedef struct tti_host_keeper {
@@ -49,8 +49,11 @@ typedef struct tti_host_keeper {
     int estate[TT_HOST_DESCRIPTORS_MAX];
     uint32_t estate_count;
     uint64_t patience_ns, alone_until_ns;
+    uint64_t looked_ns; // when it was last looked whether somebody else has killed a task
 } tti_host_keeper;
 
+// Whether a process was sent a SIGKILL, by anybody, and may not be gone yet.
+int tti_host_is_killed(pid_t pid);
 // The host's process: a child that was forked just now.
 _Noreturn void tti_host_keep(tti_host_keeper *keeper);
 

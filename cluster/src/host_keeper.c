@@ -15,6 +15,8 @@
 // How long the end of one that was killed is awaited. It runs no more, but the system may take
 // longer to free its memory and files; another one may then be started in its place.
 #define KILLED_NS UINT64_C(100000000)
+// Whether somebody else has killed one is looked at so often.
+#define LOOK_NS UINT64_C(250000000)
 
 static uint64_t
 now_ns(void)
@@ -132,16 +134,24 @@ reap(tti_host_keeper *k)
                 say_ended(k, t, status);
 }
 
-// Does not wait any longer for those that take long to be gone. Returns when to look again.
+// Does not wait any longer for those that take long to be gone, whoever killed them. Returns when
+// to look again.
 static uint64_t
 let_killed_go(tti_host_keeper *k)
 {
     uint64_t now = now_ns(), next = UINT64_MAX;
+    int looks = now - k->looked_ns >= LOOK_NS;
+    if (looks)
+        k->looked_ns = now;
     for (uint32_t t = 0; t < k->task_count; t++) {
+        if (k->process[t].pid == 0)
+            continue;
+        if (k->process[t].killed_ns == 0 && looks && tti_host_is_killed(k->process[t].pid))
+            k->process[t].killed_ns = now;
         const uint64_t killed_ns = k->process[t].killed_ns;
         if (killed_ns == 0)
-            continue;
-        if (now - killed_ns >= KILLED_NS)
+            next = TT_MIN(next, k->looked_ns + LOOK_NS);
+        else if (now - killed_ns >= KILLED_NS)
             say_ended(k, t, SIGKILL); // as waitpid says it
         else
             next = TT_MIN(next, killed_ns + KILLED_NS);

@@ -2,7 +2,7 @@
 // each ends, and nothing is left behind: not when tasks hang, when the host's process is killed or
 // stands still, or when its caller is killed. A caller that has bequeathed them leaves them to one
 // successor of the same user, for a time. Method: real processes.
-#include "tt/cluster_host.h"
+#include "host_calls.h"
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -124,10 +124,10 @@ a_killed_task_is_told_and_begun_anew(void **state)
 }
 
 // Who traces it keeps it from being gone, as a system does that is slow to take its memory.
+// by_us: it is the host that kills it, else somebody else.
 static void
-one_that_takes_long_to_be_gone_is_not_awaited(void **state)
+check_slow_to_be_gone(int by_us)
 {
-    TT_UNUSED(state);
     tt_host *host;
     assert_int_equal(tt_host_open(TASKS, body, NULL, &host, NULL), TT_OK);
     int pid = start(host, HANGS), status;
@@ -135,7 +135,10 @@ one_that_takes_long_to_be_gone_is_not_awaited(void **state)
         tt_host_close(host);
         skip(); // not allowed here
     }
-    tt_host_kill(host, HANGS);
+    if (by_us)
+        tt_host_kill(host, HANGS);
+    else
+        assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, &status, __WALL), pid); // it is about to be gone
     assert_true(WIFSTOPPED(status));
     tt_host_news news = await(host);
@@ -150,6 +153,43 @@ one_that_takes_long_to_be_gone_is_not_awaited(void **state)
     assert_false(tt_host_next(host, &news)); // it was told of already
     tt_host_close(host);
     await_gone(another);
+}
+
+static void
+one_that_takes_long_to_be_gone_is_not_awaited(void **state)
+{
+    TT_UNUSED(state);
+    check_slow_to_be_gone(1);
+    check_slow_to_be_gone(0);
+}
+
+// A child that ends as told and is not waited for yet.
+static pid_t
+ended_child(int by_signal)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)raise(by_signal); // 0: none
+        _exit(9);               // which is no signal
+    }
+    siginfo_t info;
+    assert_true(pid > 0);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    return pid;
+}
+
+static void
+only_the_killed_are_told_apart(void **state)
+{
+    TT_UNUSED(state);
+    static const int signals[] = {0, SIGTERM, SIGKILL};
+    assert_false(tti_host_is_killed(getpid()));
+    for (size_t i = 0; i < TT_COUNT_OF(signals); i++) {
+        pid_t pid = ended_child(signals[i]);
+        assert_int_equal(tti_host_is_killed(pid), signals[i] == SIGKILL);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        assert_false(tti_host_is_killed(pid)); // nobody
+    }
 }
 
 static void
@@ -415,6 +455,7 @@ main(void)
         cmocka_unit_test(a_task_has_memory_and_descriptors),
         cmocka_unit_test(a_killed_task_is_told_and_begun_anew),
         cmocka_unit_test(one_that_takes_long_to_be_gone_is_not_awaited),
+        cmocka_unit_test(only_the_killed_are_told_apart),
         cmocka_unit_test(what_is_there_is_not_begun_twice),
         cmocka_unit_test(nothing_outlives_the_host),
         cmocka_unit_test(nothing_outlives_the_caller),

@@ -52,8 +52,8 @@ SECONDS = 4.0          # of a job that nothing happens to, about
 NEAR = 0.01            # share of the loss
 FAILURE_TIMEOUT_S = 3.0
 UNSTRUCK_S = 0.5       # between faults of a job with replicas: copies are made again meanwhile
-HELD_PART = 0.5        # of the nodes that are stopped or lose their host take long to be gone
-HELD_S = 0.7           # so long, of those whose host is killed
+HELD_PART = 0.5        # of the nodes that are killed, stopped or lose their host take long to be gone
+HELD_S = 0.7           # so long, where they or their host are killed
 PROGRAM_PART = 0.4     # of the rounds kill the program, too, up to three times
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -351,19 +351,19 @@ class Round:
                 self.strike_host(job)
                 return
             pid = self.rng.choice(sorted(nodes))
+            held = Held(pid) if self.held_rng.random() < HELD_PART else None
             os.kill(pid, signal.SIGSTOP if what == "stop" else signal.SIGKILL)
         except ProcessLookupError:
             return
         self.note(what, [nodes[pid]])
-        if what == "stop":
-            held = Held(pid) if self.held_rng.random() < HELD_PART else None
-            time.sleep(seconds)
-            if held:
-                held.release()
-            try:
-                os.kill(pid, signal.SIGCONT)
-            except ProcessLookupError:
-                pass  # it was declared dead
+        if what == "stop" or held:
+            time.sleep(seconds if what == "stop" else HELD_S)
+        if held:
+            held.release()
+        try:
+            os.kill(pid, signal.SIGCONT)
+        except ProcessLookupError:
+            pass  # it is gone
 
     def disturb(self, job):
         self.struck = []
