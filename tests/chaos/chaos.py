@@ -16,6 +16,7 @@ while partitions move). A quarter are sums of integers with replicas, which must
 One round is one job, drawn from its seed: `chaos.py TRIMTAB --seed N --rounds 1` repeats it, as far as processes can be repeated.
 """
 import argparse
+import contextlib
 import ctypes
 import json
 import os
@@ -150,28 +151,48 @@ class Held:
 
 
 class Standstills:
-    """Times at which this process, which asks for a processor every few milliseconds, was given none for long: the machine did
-    something else then. Said beside what comes late; it excuses nothing."""
+    """Times at which a processor gave nothing, for long, to a process that is bound to it, asks for it every few milliseconds and
+    goes before all others, where that is allowed: a virtual one that its host has stopped. Said beside what comes late; it excuses
+    nothing."""
 
     PERIOD_S, LONG_S = 0.005, 0.1
 
     def __init__(self):
-        self.seen = []  # (monotonic seconds, seconds)
-        threading.Thread(target=self.watch, daemon=True).start()
+        self.seen = []  # (processor, monotonic seconds, seconds)
+        for processor in sorted(os.sched_getaffinity(0)):
+            end, other_end = os.pipe()
+            if os.fork() == 0:
+                try:
+                    self.watch(processor, other_end)
+                finally:
+                    os._exit(0)
+            os.close(other_end)
+            threading.Thread(target=self.listen, args=(processor, end), daemon=True).start()
 
-    def watch(self):
+    def watch(self, processor, pipe):
+        parent = os.getppid()
+        os.sched_setaffinity(0, {processor})
+        with contextlib.suppress(PermissionError):
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
         last = time.monotonic()
-        while True:
+        while os.getppid() == parent:
             time.sleep(self.PERIOD_S)
             now = time.monotonic()
             if now - last > self.LONG_S:
-                self.seen.append((last, now - last))
+                os.write(pipe, f"{last} {now - last}\n".encode())
             last = now
+
+    def listen(self, processor, pipe):
+        with open(pipe, encoding="ascii") as lines:
+            for line in lines:
+                at, length = line.split()
+                self.seen.append((processor, float(at), float(length)))
 
     def between(self, begin, end):
         """In words, with times from `begin` on."""
-        found = [f"{at - begin:.3f} s for {length:.3f} s" for at, length in self.seen if begin <= at <= end]
-        return "the machine stood still at " + ", ".join(found) if found else "the machine never stood still"
+        found = [f"processor {processor} at {at - begin:.3f} s for {length:.3f} s"
+                 for processor, at, length in sorted(self.seen, key=lambda one: one[1]) if begin <= at + length and at <= end]
+        return "stood still: " + ", ".join(found) if found else "no processor stood still"
 
 
 def processes_of(mark):
