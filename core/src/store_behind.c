@@ -26,6 +26,7 @@ struct tti_store_behind {
     tt_archive filling; // the owner's
     tt_archive writing;
     int in_batch;           // the owner's: between begin and commit
+    size_t batch_at;        // the owner's: where in `filling` the open batch begins
     int64_t last_iteration; // the owner's: of the samples
     int is_busy;            // set by the owner, taken back by the thread
     int must_end;
@@ -50,27 +51,30 @@ write_row(tt_store *store, row *r, tt_error *err)
     return tti_store_write_now(store, (tti_store_statement)r->which, cells, r->cell_count, err);
 }
 
-// All of the batch; after a fault of the disk, nothing of it. Keeps the first error.
+// The first error of a batch is the one that is told.
+static void
+keep_first(tti_store_behind *b, tt_status status, const tt_error *err)
+{
+    if (status == TT_OK || b->status != TT_OK)
+        return;
+    b->status = status;
+    b->failure = *err;
+}
+
+// All of the batch; after a fault of the disk, nothing of it.
 static void
 write_batch(tt_store *store)
 {
     tti_store_behind *b = store->behind;
     tt_error err = {0};
-    b->status = tti_store_begin_now(store, &b->failure);
+    b->status = TT_OK;
+    keep_first(b, tti_store_begin_now(store, &err), &err);
     for (size_t at = 0; at < b->writing.count && store->in_transaction;) {
         row *r = (row *)(void *)(b->writing.bytes + at);
         at += r->bytes;
-        tt_status status = write_row(store, r, &err);
-        if (status != TT_OK && b->status == TT_OK) {
-            b->status = status;
-            b->failure = err;
-        }
+        keep_first(b, write_row(store, r, &err), &err);
     }
-    tt_status status = tti_store_commit_now(store, &err);
-    if (status != TT_OK && b->status == TT_OK) {
-        b->status = status;
-        b->failure = err;
-    }
+    keep_first(b, tti_store_commit_now(store, &err), &err);
 }
 
 static void *
@@ -117,6 +121,7 @@ hand_over(tti_store_behind *b, tt_error *err)
     b->writing = b->filling;
     b->filling = other;
     tt_archive_rewind(&b->filling);
+    b->batch_at = 0;
     tt_store_release(&b->is_busy, 1); // acquired in writer_main
     tt_event_signal(&b->given);
     return status;
@@ -161,11 +166,11 @@ end_row(tti_store_behind *b, tt_error *err)
 }
 
 tt_status
-tti_store_write_behind(tt_store *store,
-                       tti_store_statement which,
-                       const tti_store_cell *cells,
-                       size_t count,
-                       tt_error *err)
+tti_store_row_behind(tt_store *store,
+                     tti_store_statement which,
+                     const tti_store_cell *cells,
+                     size_t count,
+                     tt_error *err)
 {
     size_t text_at = sizeof(row) + count * sizeof *cells, content = count * sizeof *cells;
     for (size_t i = 0; i < count; i++)
@@ -206,6 +211,14 @@ tti_store_begin_behind(tt_store *store)
 {
     TT_ASSERT(!store->behind->in_batch);
     store->behind->in_batch = 1;
+    store->behind->batch_at = store->behind->filling.count;
+}
+
+void
+tti_store_abandon_behind(tt_store *store)
+{
+    store->behind->in_batch = 0;
+    store->behind->filling.count = store->behind->batch_at;
 }
 
 tt_status

@@ -111,15 +111,17 @@ TT_NODISCARD tt_status tti_store_check_order(const tt_store *store,
                                              tt_error *err);
 
 // The same for a store that writes behind. They return what came of an earlier batch.
-TT_NODISCARD tt_status tti_store_write_behind(tt_store *store,
-                                              tti_store_statement which,
-                                              const tti_store_cell *cells,
-                                              size_t count,
-                                              tt_error *err);
+TT_NODISCARD tt_status tti_store_row_behind(tt_store *store,
+                                            tti_store_statement which,
+                                            const tti_store_cell *cells,
+                                            size_t count,
+                                            tt_error *err);
 TT_NODISCARD tt_status tti_store_sample_behind(tt_store *store,
                                                const tt_store_sample *sample,
                                                tt_error *err);
 void tti_store_begin_behind(tt_store *store);
+// Forgets the open batch, but for what went to the thread already because it was too large to wait.
+void tti_store_abandon_behind(tt_store *store);
 TT_NODISCARD tt_status tti_store_commit_behind(tt_store *store, tt_error *err);
 int tti_store_is_in_batch(const tt_store *store);
 // Waits until everything is written, and writes no longer behind.

@@ -70,7 +70,7 @@ tti_store_write(tt_store *store,
                 tt_error *err)
 {
     if (store->behind != NULL)
-        return tti_store_write_behind(store, which, cells, count, err);
+        return tti_store_row_behind(store, which, cells, count, err);
     return tti_store_write_now(store, which, cells, count, err);
 }
 
@@ -210,7 +210,9 @@ tt_store_put_setting(
     }
     if (own && status == TT_OK)
         status = tt_store_commit(store, err);
-    if (own && status != TT_OK && store->behind == NULL)
+    if (own && status != TT_OK && store->behind != NULL)
+        tti_store_abandon_behind(store);
+    else if (own && status != TT_OK)
         tti_store_abandon(store);
     return status;
 }

@@ -232,6 +232,29 @@ short_memory_loses_one_row(void **state)
     expect_events(4);
 }
 
+// A setting without its values means nothing; and who comes next may begin a batch.
+static void
+short_memory_loses_a_setting_as_a_whole(void **state)
+{
+    TT_UNUSED(state);
+    const double values[] = {65536, 2.5};
+    tt_store *store = open_behind(), *reader;
+    for (uint64_t nth = 1; nth <= 2; nth++) { // its own row, its first value
+        tt_mem_fail_nth(nth);
+        assert_int_equal(tt_store_put_setting(store, 7, values, 2, NULL), TT_NOMEM);
+        tt_mem_fail_nth(0);
+        assert_false(tt_store_in_transaction(store));
+    }
+    put_batches(store, 1);
+    OK(tt_store_put_setting(store, 8, values, 2, err));
+    OK(tt_store_close(store, err));
+    expect_events(10);
+    OK(tt_store_open_read(store_path, &reader, err));
+    assert_true(store_number(reader, "SELECT sum(id) FROM setting") == 8);
+    assert_true(store_number(reader, "SELECT count(*) FROM setting_value") == 2);
+    OK(tt_store_close(reader, err));
+}
+
 int
 main(void)
 {
@@ -245,6 +268,7 @@ main(void)
         STORE_TEST(samples_are_thinned_as_at_once),
         STORE_TEST(a_batch_of_any_size_goes_in),
         STORE_TEST(short_memory_loses_one_row),
+        STORE_TEST(short_memory_loses_a_setting_as_a_whole),
     };
     return cmocka_run_group_tests_name("store behind", tests, store_make_directory,
                                        store_remove_directory);

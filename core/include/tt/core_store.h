@@ -53,8 +53,7 @@ TT_NODISCARD tt_status tt_store_forget_after(tt_store *store,
                                              int64_t iteration,
                                              tt_error *err);
 // Writes the last sample block, commits what is open, folds the journal into run.db; waits for what
-// is written behind. On failure
-// says so and releases everything all the same. NULL is fine.
+// is written behind. On failure says so and releases everything all the same. NULL is fine.
 tt_status tt_store_close(tt_store *store, tt_error *err);
 
 // A batch of rows: commit about once a second. Nested begins are a bug (asserted). A commit after a
