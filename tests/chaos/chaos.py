@@ -381,10 +381,9 @@ class Round:
             time.sleep(seconds if what == "stop" else HELD_S)
         if held:
             held.release()
-        try:
-            os.kill(pid, signal.SIGCONT)
-        except ProcessLookupError:
-            pass  # it is gone
+        if what == "stop":
+            with contextlib.suppress(ProcessLookupError):  # it was declared dead
+                os.kill(pid, signal.SIGCONT)
 
     def disturb(self, job):
         self.struck = []
