@@ -2,18 +2,16 @@
 // same time; a file that is damaged, foreign, of another schema or locked is told apart and left as
 // it is. Method: values read back and compared, processes that write at once, overwritten pages, a
 // second connection that holds the lock, allocations that fail one after the other.
+#include "check_ok.h"
 #include "repository_private.h"
 #include "tt/core.h"
 #include <fcntl.h>
 #include <math.h>
-#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static char directory[] = P_tmpdir "/tt-repository-XXXXXX";
 static char path[sizeof directory + 64], below[sizeof directory + 64];
@@ -51,14 +49,6 @@ remove_directory(void **state)
     (void)rmdir(below);
     return rmdir(directory);
 }
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        tt_error err_ = {0}, *err = &err_;                                                         \
-        tt_status status_ = (call);                                                                \
-        if (status_ != TT_OK)                                                                      \
-            fail_msg("%s: %s; %s", #call, err_.what, err_.advice);                                 \
-    } while (0)
 
 static tt_repository_run
 some_run(const char *id)

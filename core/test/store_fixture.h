@@ -2,22 +2,8 @@
 #ifndef TT_TEST_STORE_FIXTURE_H
 #define TT_TEST_STORE_FIXTURE_H
 
+#include "check_ok.h"
 #include "tt/core_store.h"
-// cmocka.h needs these before it
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        tt_error err_ = {0}, *err = &err_;                                                         \
-        tt_status status_ = (call);                                                                \
-        if (status_ != TT_OK)                                                                      \
-            fail_msg("%s: %s; %s", #call, err_.what, err_.advice);                                 \
-    } while (0)
 
 #define STORE_TEST(test) cmocka_unit_test_setup_teardown(test, store_remove, store_remove)
 
