@@ -134,6 +134,7 @@ tt_ps_client_push(tt_ps_client *client, const float *gradients, uint32_t clock, 
     client->clock = clock;
     client->detail = detail;
     client->probing = 0;
+    client->staleness = client->staleness_parts = 0;
     tti_count(&client->counters.pushes, 1);
     // Under BSP and SSP every partition must hear of every slice or iteration, also those it does
     // not touch.
@@ -312,6 +313,8 @@ on_reply(tt_ps_client *client, const tt_frame *frame, const uint8_t *payload)
         return;
     tti_route *route = &client->routes[frame->partition];
     route->carry_of = 0;
+    route->pulled_in = client->operation_number;
+    route->pulled_at = frame->detail;
     if ((frame->flags & TT_FRAME_LOST) != 0) {
         client->late = 1;
         finish_request(client, request);
@@ -334,6 +337,21 @@ on_reply(tt_ps_client *client, const tt_frame *frame, const uint8_t *payload)
     finish_request(client, request);
 }
 
+// The acknowledgement says how many iterations its partition stands at with this push.
+static void
+note_staleness(tt_ps_client *client, const tti_request *request, const tt_frame *frame)
+{
+    const tti_route *route = &client->routes[frame->partition];
+    const uint32_t between = frame->detail - route->pulled_at - client->detail;
+    if (client->table->consistency == TT_PS_BSP || request->count == 0 ||
+        route->pulled_in != client->operation_number)
+        return;
+    if (between > INT32_MAX)
+        return; // it was taken from a checkpoint meanwhile
+    client->staleness += between;
+    client->staleness_parts++;
+}
+
 static void
 on_ack(tt_ps_client *client, const tt_frame *frame)
 {
@@ -347,6 +365,7 @@ on_ack(tt_ps_client *client, const tt_frame *frame)
         route->drains = 0;
     }
     route->carry_of = 0;
+    note_staleness(client, request, frame);
     tti_client_end_loan(client, frame->partition);
     client->had += client->probing && (frame->flags & TT_FRAME_BEFORE) != 0;
     finish_request(client, request);
@@ -467,6 +486,12 @@ tt_ps_client_counters_read(const tt_ps_client *client, tt_ps_client_counters *ou
         .moving_wait_max_ns = tt_load_relaxed(&counters->moving_wait_max_ns)};
     for (uint32_t b = 0; b < TT_PS_WAIT_BUCKETS; b++)
         out->moving_waits[b] = tt_load_relaxed(&counters->moving_waits[b]);
+}
+
+double
+tt_ps_client_staleness(const tt_ps_client *client)
+{
+    return client->staleness_parts > 0 ? (double)client->staleness / client->staleness_parts : NAN;
 }
 
 uint64_t

@@ -32,6 +32,8 @@ typedef struct tti_route {
     int drains;           // it moves by a drain, and its new owner has not answered yet
     uint64_t sequence;    // last push sent; counted from tti_sequence_base(restored_at)
     uint32_t request;     // index of its request in this operation, or UINT32_MAX
+    uint64_t pulled_in;   // operation that pulled it last,
+    uint32_t pulled_at;   // and after how many iterations of the partition's, modulo 2^32
     // originals of a seal, to be carried by the next push
     uint32_t carry_of; // generation of the seal, or 0
     uint8_t *carry_flags;
@@ -118,6 +120,9 @@ struct tt_ps_client {
     tti_place place; // of the loan being sent
     tt_ps_client_counters counters;
     uint64_t longest_wait_ns; // since last asked
+    // Of the last push: iterations applied between its pull and itself, summed over partitions.
+    uint64_t staleness;
+    uint32_t staleness_parts;
 };
 
 // ---- client_routes.c ---------------------------------------------------------------------------

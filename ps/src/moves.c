@@ -211,6 +211,7 @@ sealed_reply(tt_ps_server *server, tti_slot *slot, const tt_frame *frame, const 
     out.sequence = frame->sequence;
     out.count = rows_wanted;
     out.clock = tti_server_clock(server, slot);
+    out.detail = (uint32_t)slot->partition->iterations;
     tt_span spans[3] = {{values, (size_t)rows_wanted * width * sizeof(float)},
                         {flags, tti_padded(rows_wanted)},
                         {state, state_floats * sizeof(float)}};

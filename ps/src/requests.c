@@ -53,6 +53,7 @@ void
 tti_server_ack(tt_ps_server *server, tti_slot *slot, const tt_frame *request)
 {
     tt_frame frame = answer(server, slot, request, TT_FRAME_PUSH_ACK);
+    frame.detail = (uint32_t)slot->partition->iterations;
     tti_copies_answer(server, slot, request->sender, &frame);
 }
 
@@ -110,6 +111,7 @@ tti_server_reply(tt_ps_server *server,
     tt_frame out = answer(server, slot, frame, TT_FRAME_PULL_REPLY);
     out.count = rows_wanted;
     out.clock = tti_server_clock(server, slot);
+    out.detail = (uint32_t)slot->partition->iterations;
     out.flags = frame->flags & (TT_FRAME_WHOLE | TT_FRAME_BF16 | TT_FRAME_READONLY);
     if (tti_server_place(server, slot, frame, &place)) {
         tt_span span = {&place, sizeof place};

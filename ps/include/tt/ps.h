@@ -372,6 +372,10 @@ void tt_ps_client_counters_read(const tt_ps_client *client, tt_ps_client_counter
 // The longest wait on a moving partition since this was last asked, nanoseconds. thread: the
 // worker's
 uint64_t tt_ps_client_take_longest_wait(tt_ps_client *client);
+// Iterations of others that were applied between the last push's pull and itself, as its servers
+// counted them; mean over the partitions. NAN: not counted (BSP, or all came from a checkpoint
+// meanwhile).
+double tt_ps_client_staleness(const tt_ps_client *client);
 // The middle of a bucket of moving_waits, seconds. thread [any]
 double tt_ps_wait_bucket_s(uint32_t bucket);
 void tt_ps_client_close(tt_ps_client *client);
