@@ -66,7 +66,7 @@ model_case_make(model_case *c, tt_rng *rng, tt_data_layout layout, uint32_t clas
 }
 
 // Loss of one row by the definitions; params [features + bias][width].
-static double
+static inline double
 model_case_loss(const char *kind,
                 const model_case *c,
                 size_t r,

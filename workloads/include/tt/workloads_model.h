@@ -109,6 +109,25 @@ double tt_model_loss_gradient(const tt_model *model,
                               float *gradient,
                               tt_model_scratch *scratch);
 
+// Curvature of the batch's mean loss around params, without the regulariser: the most that the
+// gradient turns along one direction,
+//     max over |v| = 1 of |g(w + d v) - g(w - d v)| / (2 d)
+// which for small d is the largest eigenvalue of the Hessian, and where the loss has kinks (hinge)
+// what it amounts to on the scale of d. Power iteration from the batch's gradient: 8 gradients'
+// work, a little below the true one. 0: the loss is flat or not finite there.
+//
+// shapes   params, gradient as above; work: 3 times as many floats
+// units    distance: of parameters, Euclidean, > 0
+// thread   [worker]
+double tt_model_curvature(const tt_model *model,
+                          const tt_vec_ops *ops,
+                          const tt_batch *batch,
+                          const float *params,
+                          const float *gradient,
+                          double distance,
+                          float *work,
+                          tt_model_scratch *scratch);
+
 // Adds the regulariser's gradient, once per batch, in the scale of the mean example loss.
 //   whole:  g_j += l2 w_j
 //   keyed:  g_j += l2 w_j count_j / (batch f_j)
