@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ARCHIVE_VERSION = 2 };
+enum { ARCHIVE_VERSION = 3 };
 
 static size_t
 image_bytes(void)

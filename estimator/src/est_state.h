@@ -10,7 +10,7 @@
 #include "est_rate.h"
 #include "tt/estimator.h"
 
-enum { TTI_RECENT_LOSSES = 4096 };
+enum { TTI_RECENT_LOSSES = 4096, TTI_CURVATURES = 9 };
 
 // The window in the making.
 typedef struct tti_window {
@@ -20,6 +20,8 @@ typedef struct tti_window {
     uint32_t blocks_closed;
     int invalid_burst; // three invalid losses in a row were seen
     double examples;   // summed over kept samples
+    double staleness;  // summed over those of them that have one
+    uint32_t stale;    // how many these are
     double start_s;    // where its wall time begins
     double first_kept_s, last_kept_s;
     tti_detrend detrend;
@@ -73,6 +75,12 @@ typedef struct tti_method {
 extern const tti_method tti_method_pooled; // estimator.c: the curve families over the whole job
 extern const tti_method tti_method_paper;  // est_paper.c
 
+// The last measurements of the loss's curvature, a ring.
+typedef struct tti_curvatures {
+    double last[TTI_CURVATURES];
+    uint64_t count; // of all
+} tti_curvatures;
+
 // State of the paper's method.
 typedef struct tti_paper {
     double loss_before; // of the iteration just before the window
@@ -99,6 +107,7 @@ struct tt_estimator {
     uint32_t under_row;       // consecutive full blocks at or under the target
     double *recent;           // ring of the last valid losses
     uint32_t recent_next, recent_count;
+    tti_curvatures curvatures;
     tti_cycles cycles;
     tti_window window;
     tti_run run;

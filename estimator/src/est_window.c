@@ -178,6 +178,8 @@ tt_estimator_add(tt_estimator *est, const tt_est_sample *sample)
 {
     tti_window *window = &est->window;
     const double position = count_iteration(est, sample);
+    if (sample->curvature > 0 && isfinite(sample->curvature))
+        est->curvatures.last[est->curvatures.count++ % TTI_CURVATURES] = sample->curvature;
     if (!window->open)
         return;
     if (isfinite(sample->time_s)) {
@@ -203,6 +205,10 @@ tt_estimator_add(tt_estimator *est, const tt_est_sample *sample)
         if (isnan(window->first_kept_s))
             window->first_kept_s = sample->time_s;
         window->last_kept_s = sample->time_s;
+    }
+    if (isfinite(sample->staleness)) {
+        window->staleness += sample->staleness;
+        window->stale++;
     }
     window->examples += sample->examples;
     if (!(est->base_examples > 0))
@@ -442,4 +448,5 @@ tt_estimator_window(const tt_estimator *est, tt_est_window *out)
     (void)tti_series_line(&est->run.blocks, &out->slope, &out->slope_se);
     out->duration_s = isfinite(window->start_s) ? est->last_time_s - window->start_s : 0;
     out->flags = window_flags(est, out);
+    out->staleness = window->stale > 0 ? window->staleness / window->stale : NAN;
 }

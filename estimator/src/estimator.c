@@ -112,6 +112,24 @@ tt_estimator_log_rate(const tt_estimator *est,
     tti_rate_predict(&rate, u, tti_noise_ratio(&est->noise, u), mean, sd);
 }
 
+double
+tt_estimator_curvature(const tt_estimator *est)
+{
+    double sorted[TTI_CURVATURES];
+    const size_t count = (size_t)TT_MIN(est->curvatures.count, (uint64_t)TTI_CURVATURES);
+    if (count == 0)
+        return NAN;
+    memcpy(sorted, est->curvatures.last, count * sizeof *sorted);
+    return tti_median(sorted, count);
+}
+
+double
+tt_estimator_lag_borne(const tt_estimator *est, double step)
+{
+    const double HALF_TURN = 3.14159265358979323846, rate = step * tt_estimator_curvature(est);
+    return rate > 0 ? fmax(HALF_TURN / rate - 1, 0) / 2 : INFINITY;
+}
+
 int
 tt_estimator_trend(const tt_estimator *est, double since, tt_est_trend *out)
 {

@@ -62,8 +62,10 @@ typedef struct tt_est_sample {
     uint32_t examples; // batch size, for noise normalisation
     double
         loss; // mean example loss of the batch (plus regulariser when the target is an objective)
-    double time_s;  // when it was applied, job clock
-    double cycle_s; // the worker's time from pull to next pull
+    double time_s;    // when it was applied, job clock
+    double cycle_s;   // the worker's time from pull to next pull
+    double curvature; // of the loss, where this iteration was; 0: not measured
+    double staleness; // iterations applied between its pull and its push; NAN: not known
 } tt_est_sample;
 
 // What the estimator says about one window, so far or at its end.
@@ -82,6 +84,7 @@ typedef struct tt_est_window {
         slope_se; // loss change per iteration (Huber line over blocks), NAN with under 3 blocks
     double duration_s;
     unsigned flags;
+    double staleness; // iterations applied between pull and push, mean; NAN: not known
 } tt_est_window;
 
 typedef struct tt_est_remaining {
@@ -113,6 +116,16 @@ void tt_estimator_begin(tt_estimator *est,
                         const double *features,
                         uint32_t feature_count);
 void tt_estimator_add(tt_estimator *est, const tt_est_sample *sample);
+// Curvature of the loss where the job is now: largest eigenvalue of its Hessian, median of the last
+// nine measurements; NAN: not measured.
+double tt_estimator_curvature(const tt_estimator *est);
+// Iterations by which gradients may lag behind the parameters that they are applied to, in the
+// mean, before SGD of this step swings ever wider; INFINITY where the curvature was not measured.
+// Along the direction in which the loss bends most x(k + 1) = x(k) - step curvature x(k - lag),
+// which is stable up to step curvature = 2 sin(pi / (4 lag + 2)), about pi / (2 lag + 1) (Levin and
+// May, Theor. Population Biology 1976). For a push that merges m iterations the lag is its
+// staleness + (m - 1) / 2.
+double tt_estimator_lag_borne(const tt_estimator *est, double step);
 // The window as it stands; may be asked at any time (some 30 us: not once a push in a fast job).
 void tt_estimator_window(const tt_estimator *est, tt_est_window *out);
 // Ends the window: its blocks enter the pooled history. keep_slope 0: an abandoned trial, only its
