@@ -155,6 +155,15 @@ after_window(tt_tuner *t, const tt_est_window *w, int was_trial)
         t->ref_id = t->own_id; // not where it was before, under which the loss rose
         return next;
     }
+    if (tti_tuner_lags_too_far(t)) {
+        tti_tuner_event(t,
+                        "setting %u: its gradients lag by %.0f iterations; as much as the loss "
+                        "bends now it bears %.0f",
+                        t->current, tti_tuner_lag(t, &t->tried[t->current]),
+                        tti_tuner_lag_borne(t));
+        t->ref_id = t->own_id;
+        return TTI_NEXT_LEAVE;
+    }
     if (tti_tuner_stalls(t)) {
         tti_tuner_event(t,
                         "setting %u: the loss no longer falls towards the target, which fewer "

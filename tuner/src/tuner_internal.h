@@ -54,7 +54,8 @@ typedef struct tti_tried {
     uint32_t feature_count, workers; // workers: 1 under BSP
     uint32_t full_window;            // iterations
     uint32_t merged;                 // iterations a push brings
-    double delay; // iterations from reading parameters to applying their gradient
+    double delay; // iterations from reading parameters to applying their gradient, at most
+    double lag;   // what was measured of it, in the mean; NAN: nothing
     double borne,
         not_borne; // largest strain under which the loss fell; the one under which it rose
     int row;       // of the process, -1 = none yet
@@ -310,6 +311,19 @@ void tti_tuner_broke_off(tt_tuner *t, double ratio, double seconds);
 int tti_tuner_follows(const tt_tuner *t, tt_tuner_rule rule);
 // Windows in which the best setting is measured before it is rested in.
 uint32_t tti_tuner_replicates(const tt_tuner *t);
+
+// ---- tuner_lag.c: what the loss bears, as much as it bends -------------------------------------
+
+// A window has ended.
+void tti_tuner_note_lag(tt_tuner *t, const tt_est_window *w);
+// Iterations by which gradients may lag; INFINITY: not known.
+double tti_tuner_lag_borne(const tt_tuner *t);
+// By which they do under it, measured or expected.
+double tti_tuner_lag(const tt_tuner *t, const tti_tried *x);
+// Its lag can be borne.
+int tti_tuner_is_stable(const tt_tuner *t, const tti_tried *x);
+// That of the setting in force, which is longer than the user's choice, can not.
+int tti_tuner_lags_too_far(const tt_tuner *t);
 
 // ---- tuner_stability.c: what the loss bears ---------------------------------------------------
 

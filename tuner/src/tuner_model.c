@@ -16,7 +16,7 @@ void
 tti_tuner_describe(const tt_tuner *t, const tt_setting *setting, tti_tried *out)
 {
     const tt_tuner_options *o = &t->options;
-    *out = (tti_tried){.setting = *setting, .row = -1};
+    *out = (tti_tried){.setting = *setting, .row = -1, .lag = NAN};
     tt_search_encode(&t->search, setting, out->x);
     uint32_t workers = o->workers_of != NULL ? o->workers_of(o->callback_self, setting) : o->nodes;
     out->feature[out->feature_count++] = o->nodes > 0 ? (double)workers / o->nodes : 1;

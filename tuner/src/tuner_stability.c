@@ -127,7 +127,8 @@ tti_tuner_is_borne(const tt_tuner *t, const tti_tried *x)
 {
     if (!tti_tuner_follows(t, TT_TUNER_RULE_DELAY))
         return 1;
-    return may_reach(t, x) && (is_chosen(t, x) || strain(t, x) <= CEILING_SHARE * ceiling(t));
+    return may_reach(t, x) && (is_chosen(t, x) || (strain(t, x) <= CEILING_SHARE * ceiling(t) &&
+                                                   tti_tuner_is_stable(t, x)));
 }
 
 int
@@ -135,8 +136,8 @@ tti_tuner_may_try(const tt_tuner *t, const tti_tried *x)
 {
     if (!tti_tuner_follows(t, TT_TUNER_RULE_DELAY))
         return 1;
-    return tti_tuner_is_borne(t, x) &&
-           (is_chosen(t, x) || strain(t, x) <= RAISE * largest_borne(t) * SAME);
+    return tti_tuner_is_borne(t, x) && (is_chosen(t, x) || isfinite(tti_tuner_lag_borne(t)) ||
+                                        strain(t, x) <= RAISE * largest_borne(t) * SAME);
 }
 
 int
@@ -245,7 +246,9 @@ tti_tuner_stalls(tt_tuner *t)
     tti_rise *r = &t->rise;
     const tti_tried *current = &t->tried[t->current];
     tt_est_trend trend;
-    int overdue = is_overdue(t);
+    // Where the delay is known to be borne a broken promise is more likely the estimator's fault.
+    int overdue =
+        is_overdue(t) && !(isfinite(tti_tuner_lag_borne(t)) && tti_tuner_is_stable(t, current));
     if (t->iterations < JUDGED_FROM || is_mild(t, current) ||
         !tti_tuner_follows(t, TT_TUNER_RULE_DELAY) || r->recovering || !look_at_trend(t, &trend)) {
         r->suspected = 0;

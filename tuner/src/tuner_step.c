@@ -63,6 +63,8 @@ static void
 close_window(tt_tuner *t, int abandoned, int cut, tt_est_window *w)
 {
     tt_estimator_end(t->estimator, !abandoned, w);
+    tti_tuner_note_lag(t, w);
+    const double borne = tti_tuner_lag_borne(t);
     tt_tuner_window_record record = {.index = t->window_index++,
                                      .setting_id = t->current,
                                      .generation = t->generation,
@@ -74,7 +76,8 @@ close_window(tt_tuner *t, int abandoned, int cut, tt_est_window *w)
                                      .abandoned = abandoned,
                                      .overlaps_fit = t->fit_in_window,
                                      .overlaps_transition = t->transition_seen || cut,
-                                     .estimate = *w};
+                                     .estimate = *w,
+                                     .lag_borne = isfinite(borne) ? borne : NAN};
     if (t->callbacks.on_window != NULL && (w->kept > 0 || !cut))
         t->callbacks.on_window(t->callbacks.self, &record);
 }

@@ -45,6 +45,9 @@ typedef struct job_model {
     // Losses are NaN where workers x merged iterations x step is above this (0 = nowhere). step: 1
     // / (1 + decay iterations).
     double nan_strain, decay;
+    // The loss bends so that SGD bears gradients which lag by this many iterations at the first
+    // step, and its curvature is measured (0 = it is not); losses are NaN beyond.
+    double lag_borne;
     // The machine takes slow_factor times as long from slow_from_s on (0 = it never changes); other
     // processes slow it by half for burst_s, every ten times that on average (0 = none).
     double slow_from_s, slow_factor, burst_s;
@@ -59,6 +62,9 @@ typedef struct job_memory {
     tt_tuner_measurement row[JOB_MEMORY_MAX];
     uint32_t count, best;
 } job_memory;
+
+// With a learning rate of 1: that under which SGD bears this lag.
+#define JOB_CURVATURE(lag) (3.14159265358979323846 / (2 * (lag) + 1))
 
 static const char *const job_kernels[] = {"portable", "avx2", "avx512", NULL};
 
@@ -318,9 +324,24 @@ job_delay(const tt_setting *s)
     return job_workers(s) * s->value[JOB_AGGREGATION];
 }
 
+// Of a cycle this share passes between reading parameters and applying their gradient.
+static inline double
+job_staleness(const tt_setting *s)
+{
+    return 0.6 * job_delay(s);
+}
+
+static inline double
+job_lag(const tt_setting *s)
+{
+    return job_staleness(s) + (s->value[JOB_AGGREGATION] - 1) / 2;
+}
+
 static inline int
 job_is_nan(const job_model *j, const tt_setting *s, uint64_t iterations)
 {
+    if (j->lag_borne > 0 && job_lag(s) * job_step(j, iterations) > j->lag_borne)
+        return 1;
     return (j->nan_staleness > 0 && s->value[JOB_STALENESS] > j->nan_staleness) ||
            (j->nan_strain > 0 && job_delay(s) * job_step(j, iterations) > j->nan_strain);
 }
@@ -341,7 +362,10 @@ job_finish_push(job_run *r, uint32_t w)
                                             ? NAN
                                             : job_loss(r->model, r->progress) * noise,
                                 .time_s = k->ends_s,
-                                .cycle_s = (k->ends_s - k->began_s) / merged};
+                                .cycle_s = (k->ends_s - k->began_s) / merged,
+                                .staleness = job_staleness(&k->setting)};
+        if (r->model->lag_borne > 0 && r->iterations % 32 == 0)
+            sample.curvature = JOB_CURVATURE(r->model->lag_borne);
         tt_estimator_add(r->estimator, &sample);
     }
     job_start_push(r, w, k->ends_s);

@@ -72,6 +72,7 @@ typedef enum tt_tuner_rule {
     TT_TUNER_RULE_RATE,       // progress an iteration makes under a setting counts
     TT_TUNER_RULE_DELAY,      // delay x learning rate grows by steps from what was borne
     TT_TUNER_RULE_DRIFT,      // a change of the machine reopens exploring
+    TT_TUNER_RULE_CURVATURE,  // staleness ends where the loss bends too much for it
     TT_TUNER_RULES,
 } tt_tuner_rule;
 
@@ -106,6 +107,9 @@ typedef struct tt_tuner_options {
     double budget_s;     // wall time the job may take in all (stop.max_time); 0 = unlimited
     uint32_t processors; // that the job and the tuner share: what a fit takes from training; 0 = 2
     double window_s_min; // a window lasts at least this long; 0 = 0.05
+    // The step that each gradient makes at the beginning, where all make it alike (plain SGD): with
+    // the curvature of the loss it limits the delay. 0 = not so.
+    double learning_rate;
     // Seconds a switch loses, by class (flags of tt_knob_effect: 0 setting, 1 data, 2 model, 3
     // both), before any was measured; 0 = 0.002, 0.05, 0.05, 0.1.
     double switch_s_prior[TT_TUNER_CLASSES];
@@ -144,6 +148,7 @@ typedef struct tt_tuner_window_record {
     int overlaps_transition; // parameters or data were still moving, or it was cut short by a
                              // switch: no time row
     tt_est_window estimate;
+    double lag_borne; // iterations that gradients may lag by (tt_estimator_lag_borne); NAN: unknown
 } tt_tuner_window_record;
 
 // One proposal: what was considered best, what it should bring, what was decided and why. Reported
