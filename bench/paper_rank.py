@@ -7,7 +7,7 @@ the same run). Each estimator names the setting with the least time left:
   paper k=..  seconds per iteration times the paper's iterations left, kappa 1, 2 and 10; fitted to the first 60 or 300
               iterations of the window, whether they were merged or not, for its answer is of the order of their number
   default     seconds per iteration over the rate of the pooled estimator, which has seen the reference run until then and
-              all the windows
+              all the windows; of settings whose gradients lag by less than 0.9 of what the loss bears, if it knows that
 What counts is that setting's true time from the stage's loss to the target, in its own run of the first pass (capped
 ones count as the cap): its place among all (rank, 1 is the best) and how many times the least it is (regret).
 """
@@ -26,6 +26,7 @@ from trimtab_runs import say
 WINDOWS = (60, 300)  # pushes
 STRETCH = 1000       # of virtual time, for the estimator: paper_rank_bench.c
 PROGRAM = os.path.join(os.path.dirname(runs.PROGRAM), "paper_rank_bench")
+BORNE_SHARE = 0.9    # as the tuner has it: tuner_lag.c
 ESTIMATORS = ("default", "paper k=1", "paper k=2", "paper k=10", "hwonly")
 NODES = 36
 BARE = {"tuner.enabled": "off", "stop.objective": "null", "simulation.evaluate_pushes": "null"}
@@ -51,8 +52,8 @@ def read_samples(path):
     with open(path, encoding="ascii") as file:
         for line in file:
             if not line.startswith("#"):
-                _, generation, worker, examples, loss, time_s, cycle_s, _ = line.split()
-                lines.append((f"{generation} {worker} {examples} {loss} {time_s} {cycle_s}", float(loss)))
+                _, *words = line.split()
+                lines.append((" ".join(words), float(words[3])))
     return lines
 
 
@@ -101,17 +102,18 @@ def resume(run_dir, sets):
 
 
 def ask(bench, segment, windows, pushes):
-    """{setting: [seconds per iteration, log rate, paper's iterations for each kappa]} of windows of so many pushes."""
+    """{setting: [seconds per iteration, log rate, lag over the lag borne, paper's iterations for each kappa]} of windows
+    of so many pushes."""
     default = {"servers": 9, "bf16_transfer": "off"}
     head = features(default)
-    lines = [f"target {bench.cell.target!r} stretch {STRETCH}",
+    lines = [f"target {bench.cell.target!r} stretch {STRETCH} step {bench.cell.step!r}",
              f"history {len(segment.samples)} {workers_of(default)} {len(head)} {' '.join(map(repr, head))}"]
     lines += [line for line, _ in segment.samples]
     for index, samples in windows.items():
         setting = bench.settings[index]
         kept = samples[:pushes * merged(setting)]
         seen = features(setting)
-        lines.append(f"window {index} {workers_of(setting)} {segment.loss_before!r} {pushes} {len(kept)} {len(seen)} "
+        lines.append(f"window {index} {workers_of(setting)} {merged(setting)} {segment.loss_before!r} {pushes} {len(kept)} {len(seen)} "
                      + " ".join(map(repr, seen)))
         lines += [line for line, _ in kept]
     done = subprocess.run([PROGRAM], input="\n".join(lines), capture_output=True, text=True, timeout=900, check=False)
@@ -163,11 +165,11 @@ def true_times(bench, level):
 
 
 def score(estimator, answer):
-    seconds, log_rate, *paper = answer
+    seconds, log_rate, lag_share, *paper = answer
     if estimator == "hwonly":
         value = seconds
     elif estimator == "default":
-        value = math.log(seconds) - log_rate if seconds > 0 else math.nan
+        value = math.log(seconds) - log_rate if seconds > 0 and lag_share <= BORNE_SHARE else math.nan
     else:
         value = seconds * paper[("paper k=1", "paper k=2", "paper k=10").index(estimator)]
     return value if math.isfinite(value) else math.inf

@@ -1,13 +1,15 @@
 // What the estimators say of windows that all begin at the same model: for bench/run paper, whose
 // paper_rank.py writes the input and ranks the answers. Standard input, words between blanks:
 //
-//   target T stretch S
-//   history N WORKERS FEATURES f... N lines "generation worker examples loss time_s cycle_s"
-//   window ID WORKERS LOSS_BEFORE FIT N FEATURES f... N such lines      (any number of windows)
+//   target T stretch S step A
+//   history N WORKERS FEATURES f... N lines "generation worker examples loss time_s cycle_s
+//   staleness curvature" window ID WORKERS MERGED LOSS_BEFORE FIT N FEATURES f... N such lines (any
+//   number of windows)
 //
 // The default estimator sees the history and then all windows, in their order, each as one of its
 // own. For each window one line on standard output: ID, seconds per iteration, log of the rate
-// relative to the pooled one, and the paper's iterations left with kappa 1, 2 and 10, from the
+// relative to the pooled one, by how much of what the loss bears gradients lag under a step of A
+// (as it bends after the history), and the paper's iterations left with kappa 1, 2 and 10, from the
 // first FIT losses of the window: its answer is of the order of their number, which must therefore
 // be the same for all. Times are stretched by S before the estimator sees them: it has no use for
 // less than 50 ms of a window, as on a real clock, while a virtual one is exact.
@@ -20,7 +22,7 @@ enum { LOSSES_MAX = 100000, WINDOWS_MAX = 10000 };
 
 typedef struct window {
     char id[64];
-    double features[TT_EST_FEATURES_MAX], seconds, paper[3];
+    double features[TT_EST_FEATURES_MAX], seconds, lag, paper[3];
     uint32_t feature_count;
 } window;
 
@@ -78,6 +80,8 @@ feed(tt_estimator *est, uint32_t count, double stretch, uint64_t generation, dou
                                 .loss = number()};
         sample.time_s = *first_s + stretch * number();
         sample.cycle_s = stretch * number();
+        sample.staleness = number();
+        sample.curvature = number();
         losses[i] = sample.loss;
         tt_estimator_add(est, &sample);
         if (i == count - 1)
@@ -105,7 +109,7 @@ read_window(tt_estimator *est, double target, double stretch, uint32_t index, do
     tt_est_window estimate;
     if (scanf("%63s", w->id) != 1)
         die("a window has no name");
-    uint32_t workers = count_up_to(100000);
+    uint32_t workers = count_up_to(100000), merged = count_up_to(100000);
     double loss_before = number();
     uint32_t fit = count_up_to(LOSSES_MAX), count = count_up_to(LOSSES_MAX);
     w->feature_count = read_features(w->features);
@@ -115,17 +119,18 @@ read_window(tt_estimator *est, double target, double stretch, uint32_t index, do
         w->paper[k] = paper_iterations(est, TT_MIN(fit, count), loss_before, target, kappas[k]);
     tt_estimator_end(est, 1, &estimate);
     w->seconds = estimate.seconds_per_iteration / stretch;
+    w->lag = estimate.staleness + (merged - 1.0) / 2;
 }
 
 static void
-answer(const tt_estimator *est, uint32_t count)
+answer(const tt_estimator *est, uint32_t count, double lag_borne)
 {
     for (uint32_t i = 0; i < count; i++) {
         const window *w = &windows[i];
         double mean, sd;
         tt_estimator_log_rate(est, i + 1, w->features, w->feature_count, &mean, &sd);
-        (void)printf("%s %.9g %.9g %.9g %.9g %.9g\n", w->id, w->seconds, mean, w->paper[0],
-                     w->paper[1], w->paper[2]);
+        (void)printf("%s %.9g %.9g %.9g %.9g %.9g %.9g\n", w->id, w->seconds, mean,
+                     w->lag / lag_borne, w->paper[0], w->paper[1], w->paper[2]);
     }
 }
 
@@ -133,11 +138,11 @@ int
 main(void)
 {
     char word[64];
-    double features[TT_EST_FEATURES_MAX], target, stretch, time_s = 0;
+    double features[TT_EST_FEATURES_MAX], target, stretch, step, time_s = 0;
     tt_estimator *est;
     tt_error err = {0};
-    if (scanf("target %lf stretch %lf", &target, &stretch) != 2 || !(stretch > 0))
-        die("the input begins with: target T stretch S");
+    if (scanf("target %lf stretch %lf step %lf", &target, &stretch, &step) != 3 || !(stretch > 0))
+        die("the input begins with: target T stretch S step A");
     const tt_est_options options = {.target_loss = target};
     if (tt_estimator_open(&options, &est, &err) != TT_OK)
         die(err.what);
@@ -154,12 +159,15 @@ main(void)
         tt_estimator_end(est, 1, &ignored);
         count -= piece;
     }
+    double lag_borne = tt_estimator_lag_borne(est, step);
     while (scanf("%63s", word) == 1) {
         if (strcmp(word, "window") != 0 || window_count == WINDOWS_MAX)
             die("there is something else where a window should begin");
         read_window(est, target, stretch, window_count++, &time_s);
     }
-    answer(est, window_count);
+    if (!isfinite(lag_borne)) // no history: the windows are all there is
+        lag_borne = tt_estimator_lag_borne(est, step);
+    answer(est, window_count, lag_borne);
     tt_estimator_close(est);
     return 0;
 }

@@ -31,7 +31,8 @@ static const char schema[] =
     "TEXT,"
     " first_iteration INTEGER, last_iteration INTEGER, start_s REAL, end_s REAL, kept INTEGER,"
     " seconds_per_iteration REAL, time_cv REAL, loss_before REAL, loss_after REAL, noise REAL,"
-    " slope REAL, slope_se REAL, flags INTEGER, abandoned INTEGER);"
+    " slope REAL, slope_se REAL, flags INTEGER, abandoned INTEGER, staleness REAL,"
+    " lag_borne REAL);"
     "CREATE TABLE reconfiguration (ordinal INTEGER PRIMARY KEY, generation INTEGER,"
     " from_setting INTEGER, to_setting INTEGER, kind TEXT, method TEXT, start_s REAL, duration_s "
     "REAL,"
@@ -359,6 +360,8 @@ add_columns(tt_store *store, tt_error *err)
         {"proposal", "guard_left_s", "REAL"},
         {"proposal", "proposed", "TEXT"},
         {"proposal", "realised_ratio", "REAL"},
+        {"window", "staleness", "REAL"},
+        {"window", "lag_borne", "REAL"},
     };
     for (size_t i = 0; i < TT_COUNT_OF(added); i++) {
         char sql[200];

@@ -38,7 +38,7 @@ typedef struct tti_store_cell {
     X(KNOB, 12, "INSERT OR REPLACE INTO knob VALUES")                                              \
     X(SETTING, 1, "INSERT OR IGNORE INTO setting VALUES")                                          \
     X(SETTING_VALUE, 3, "INSERT OR IGNORE INTO setting_value VALUES")                              \
-    X(WINDOW, 18, "INSERT OR REPLACE INTO window VALUES")                                          \
+    X(WINDOW, 20, "INSERT OR REPLACE INTO window VALUES")                                          \
     X(RECONFIGURATION, 19, "INSERT OR REPLACE INTO reconfiguration VALUES")                        \
     X(PROPOSAL, 17, "INSERT OR REPLACE INTO proposal VALUES")                                      \
     X(EVENT, 3, "INSERT INTO event VALUES")                                                        \

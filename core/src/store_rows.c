@@ -248,6 +248,8 @@ tt_store_put_window(tt_store *store, const tt_store_window *w, tt_error *err)
         TTI_REAL(w->slope_se),
         TTI_INT(w->flags),
         TTI_INT(w->abandoned != 0),
+        TTI_REAL(w->staleness),
+        TTI_REAL(w->lag_borne),
     };
     return tti_store_write(store, TTI_STORE_WINDOW, cells, TT_COUNT_OF(cells), err);
 }

@@ -395,25 +395,11 @@ by_time(const void *a, const void *b)
                                   : (x->sequence < y->sequence ? -1 : x->sequence > y->sequence);
 }
 
-// Iterations done since then, of those that are known.
-static uint64_t
-done_since(const tti_command *c, uint64_t pulled_ns)
-{
-    uint64_t since = 0, known = TT_MIN(c->history_count, (uint64_t)TTI_HISTORY);
-    while (since < known && c->history[(c->history_count - 1 - since) % TTI_HISTORY] > pulled_ns)
-        since++;
-    return since;
-}
-
 static void
 count_record(tti_runtime *rt, tti_record *record)
 {
-    tti_command *c = &rt->command;
-    if (rt->job->table.consistency != TT_PS_BSP) {
-        record->staleness = (float)done_since(c, record->pulled_ns);
+    if (rt->job->table.consistency != TT_PS_BSP)
         record->sequence = tti_work_count(&rt->work, 1, record->examples);
-    }
-    c->history[c->history_count++ % TTI_HISTORY] = record->done_ns;
     if (record->worker < rt->node_count && !isnan(record->loss))
         tti_records_put(&rt->standings[record->worker].records, record);
 }

@@ -25,16 +25,11 @@ typedef struct tti_reach {
     uint32_t generation, told_generation; // newest that it knows; that it was told
 } tti_reach;
 
-// How many iterations were applied between two moments, of the last ones.
-enum { TTI_HISTORY = 4096 };
-
 typedef struct tti_command {
     tti_reach *nodes; // [node_count]
     // Records that came since they were last counted.
     tti_record *pending;
     size_t pending_count, pending_capacity;
-    uint64_t history[TTI_HISTORY]; // when the last ones were done
-    uint64_t history_count;
     tt_archive out;
 } tti_command;
 

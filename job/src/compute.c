@@ -173,6 +173,16 @@ tti_compute_run(tti_compute *compute, tti_compute_task *task)
     }
 }
 
+double
+tti_compute_curvature(tti_compute *compute,
+                      const tti_compute_task *task,
+                      double distance,
+                      float *work)
+{
+    return tt_model_curvature(task->model, task->ops, task->batch, task->params, task->gradient,
+                              distance, work, compute->scratch);
+}
+
 void
 tti_compute_close(tti_compute *compute)
 {

@@ -38,7 +38,19 @@ TT_NODISCARD tt_status tti_compute_open(const tt_model *model,
 // 1 .. TTI_COMPUTE_MAX threads, the caller's included. TT_NOMEM leaves the pool as it was.
 tt_status tti_compute_resize(tti_compute *compute, uint32_t threads, int pin_to);
 void tti_compute_run(tti_compute *compute, tti_compute_task *task);
+// tt_model_curvature around a task that is done. work: 3 times task->floats. By the caller alone.
+double tti_compute_curvature(tti_compute *compute,
+                             const tti_compute_task *task,
+                             double distance,
+                             float *work);
 void tti_compute_close(tti_compute *compute);
+
+// Curvature of the loss, measured now and then (probe.c).
+typedef struct tti_probe {
+    float *work; // 3 times the parameters; NULL: it is not measured
+    uint32_t pushes_left, every;
+    float found; // since last taken; 0: nothing
+} tti_probe;
 
 typedef struct tti_node {
     tti_board *board;
@@ -66,6 +78,7 @@ typedef struct tti_node {
     tti_again batch_name[TTI_BATCHES_MAX]; // of leased rows
     uint32_t batch_head, batch_count;      // prepared ones, a ring
     float *params, *gradient;
+    tti_probe probe;
     uint32_t *rows;
     // Rows of batches that were prepared for another push_aggregation: the next to be prepared.
     uint32_t *kept, kept_first, kept_count;
@@ -78,7 +91,6 @@ typedef struct tti_node {
     uint32_t lost_seen;              // the last death it has taken note of
     uint64_t boundary_ns, paused_ns; // of the cycle under way
     uint64_t cycle_ns;               // that the last one took
-    uint64_t pulled_ns;              // when it began to pull
     int rows_to_come;                // it has no rows because the master has not sent them yet
     uint32_t redo_until;             // BSP: before this round, what is in already is asked first
     tti_slice_count *acknowledged;   // [slice_count] BSP: pushed by this process, and in everywhere
@@ -128,6 +140,15 @@ void tti_worker_regroup(tti_node *node);
 uint32_t tti_worker_kept(const tti_node *node, uint32_t **rows);
 // Rows of all prepared batches, and those.
 uint64_t tti_worker_untrained(const tti_node *node);
+
+// probe.c
+// errors TT_NOMEM
+TT_NODISCARD tt_status tti_probe_open(tti_node *node, size_t floats);
+// After each push; measures when it is due. [node]
+void tti_probe_pushed(tti_node *node, const tti_compute_task *task);
+// What it found since last asked, or 0. [node]
+float tti_probe_take(tti_node *node);
+void tti_probe_close(tti_node *node);
 
 // worker.c
 TT_NODISCARD tt_status tti_worker_open(tti_node *node, tt_error *err);

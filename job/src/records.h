@@ -9,11 +9,11 @@ typedef struct tti_record {
     uint64_t sequence;   // apply order over the job; under BSP the round
     uint64_t generation; // adopted when it pulled
     uint64_t done_ns, cycle_ns;
-    uint64_t pulled_ns; // when it began to pull
     uint32_t worker, examples;
     float loss;      // NAN: not measured, for another process did it
-    float staleness; // iterations applied between its pull and its push
+    float staleness; // iterations applied between its pull and its push; NAN: not known
     uint32_t slice;  // BSP
+    float curvature; // of the loss around the parameters it pulled; 0: not measured
 } tti_record;
 
 typedef struct tti_record_ring {

@@ -259,6 +259,19 @@ luck(const tti_node *node)
     return exp(spread * tt_rng_normal(&rng) - 0.5 * spread * spread);
 }
 
+// Seconds that one thread multiplies for a gradient, its rows being at hand.
+static double
+products_s(const tti_node *node, const tti_compute_task *task)
+{
+    const tt_job *job = node->board->job;
+    const tti_simulation_spec *s = &job->spec.simulation;
+    uint32_t kernel = TT_MIN((uint32_t)node->now.ops->variant, 2u);
+    int sparse = job->train->layout == TT_DATA_SPARSE;
+    double products = (double)tt_batch_nonzeros(task->batch) * job->table.width;
+    return (sparse ? s->nonzero[kernel] : s->cell[kernel]) * products +
+           (sparse ? 0 : s->dense * (double)tt_batch_nonzeros(task->batch));
+}
+
 void
 tti_simulated_gradient(tti_node *node, const tti_compute_task *task)
 {
@@ -266,15 +279,19 @@ tti_simulated_gradient(tti_node *node, const tti_compute_task *task)
     if (job->sim == NULL)
         return;
     const tti_simulation_spec *s = &job->spec.simulation;
-    uint32_t kernel = TT_MIN((uint32_t)node->now.ops->variant, 2u);
-    int sparse = job->train->layout == TT_DATA_SPARSE;
-    double products = (double)tt_batch_nonzeros(task->batch) * job->table.width;
-    double alone = s->example * tt_batch_rows(task->batch) +
-                   (sparse ? s->nonzero[kernel] : s->cell[kernel]) * products +
-                   (sparse ? 0 : s->dense * (double)tt_batch_nonzeros(task->batch));
+    double alone = s->example * tt_batch_rows(task->batch) + products_s(node, task);
     uint32_t threads = node->now.compute_threads;
     double together = alone * (s->serial + (1 - s->serial) / threads) + s->helper * (threads - 1);
     tt_sim_work(job->sim, together * luck(node), threads);
+}
+
+void
+tti_simulated_probe(tti_node *node, const tti_compute_task *task)
+{
+    enum { GRADIENTS = 8 };
+    const tt_job *job = node->board->job;
+    if (job->sim != NULL)
+        tt_sim_work(job->sim, GRADIENTS * products_s(node, task) * luck(node), 1);
 }
 
 void

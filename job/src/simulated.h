@@ -40,6 +40,7 @@ void tti_simulated_enter(const tti_node *node);
 void tti_simulated_adopted(const tti_node *node);
 // The gradient of this task was computed. [node]
 void tti_simulated_gradient(tti_node *node, const tti_compute_task *task);
+void tti_simulated_probe(tti_node *node, const tti_compute_task *task);
 // The push of the batch in `slot` is applied and measured. [node]
 void tti_simulated_applied(const tti_node *node, uint32_t slot);
 // A batch was prepared. [node]

@@ -253,7 +253,7 @@ TT_NODISCARD tt_status tti_training_open_watch(tti_training *tr, tt_error *err);
 // Of the runtime just opened.
 void tti_training_join_watch(tti_training *tr);
 // One line of simulation.samples.
-void tti_training_write_sample(tti_training *tr, const tt_est_sample *sample, double staleness);
+void tti_training_write_sample(tti_training *tr, const tt_est_sample *sample);
 // Records what was seen; ends the training when the target was held at two looks in a row.
 TT_NODISCARD tt_status tti_training_follow_watch(tti_training *tr, tt_error *err);
 void tti_training_close_watch(tti_training *tr);

@@ -23,12 +23,15 @@ feed(tti_training *tr, const tti_record *record)
                             .examples = record->examples,
                             .loss = (double)record->loss + tr->regulariser,
                             .time_s = time_s,
-                            .cycle_s = (double)record->cycle_ns * 1e-9};
+                            .cycle_s = (double)record->cycle_ns * 1e-9,
+                            .curvature = (double)record->curvature,
+                            .staleness = (double)record->staleness};
     tt_estimator_add(tr->estimator, &sample);
     if (tr->lookout.samples != NULL)
-        tti_training_write_sample(tr, &sample, (double)record->staleness);
+        tti_training_write_sample(tr, &sample);
     tr->iterations++;
-    tr->staleness_sum += (double)record->staleness;
+    if (!isnan(record->staleness))
+        tr->staleness_sum += (double)record->staleness;
     tr->last_push_s = time_s > tr->last_push_s ? time_s : tr->last_push_s;
     tr->bad_losses = isfinite(record->loss) ? 0 : tr->bad_losses + 1;
     if (isfinite(record->loss))

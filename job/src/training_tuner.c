@@ -63,7 +63,9 @@ on_window(void *self, const tt_tuner_window_record *record)
                            .slope = estimate->slope,
                            .slope_se = estimate->slope_se,
                            .flags = estimate->flags,
-                           .abandoned = record->abandoned};
+                           .abandoned = record->abandoned,
+                           .staleness = estimate->staleness,
+                           .lag_borne = record->lag_borne};
     tt_error err = {0};
     if (tr->store != NULL && tt_store_put_window(tr->store, &row, &err) != TT_OK)
         tti_record_failed(tr, &err);
@@ -166,20 +168,22 @@ tt_status
 tti_training_open_tuner(tti_training *tr, tt_error *err)
 {
     const tti_spec *spec = &tr->job->spec;
-    tt_tuner_options options = {.enabled = tr->tuned,
-                                .model = (tt_tuner_model)spec->tuner_model,
-                                .initial_settings = (uint32_t)spec->initial_settings,
-                                .window = (uint32_t)spec->window,
-                                .guard = spec->guard,
-                                .without = spec->without,
-                                .seed = (uint64_t)spec->seed,
-                                .nodes = tr->job->node_count,
-                                .budget_s = isfinite(spec->stop_time) ? spec->stop_time : 0,
-                                .workers_of = workers_of,
-                                .merged_of = merged_of,
-                                .bulk_synchronous = tr->job->table.consistency == TT_PS_BSP,
-                                .processors = (uint32_t)tt_thread_processor_count(),
-                                .callback_self = tr};
+    tt_tuner_options options = {
+        .enabled = tr->tuned,
+        .model = (tt_tuner_model)spec->tuner_model,
+        .initial_settings = (uint32_t)spec->initial_settings,
+        .window = (uint32_t)spec->window,
+        .guard = spec->guard,
+        .without = spec->without,
+        .seed = (uint64_t)spec->seed,
+        .nodes = tr->job->node_count,
+        .budget_s = isfinite(spec->stop_time) ? spec->stop_time : 0,
+        .workers_of = workers_of,
+        .merged_of = merged_of,
+        .bulk_synchronous = tr->job->table.consistency == TT_PS_BSP,
+        .processors = (uint32_t)tt_thread_processor_count(),
+        .learning_rate = tr->job->table.optimizer == TT_PS_SGD ? tr->job->table.learning_rate : 0,
+        .callback_self = tr};
     const tti_warm *warm = &tr->job->warm;
     if (tr->tuned) {
         options.start = warm->begins ? &warm->start : NULL;

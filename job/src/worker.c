@@ -182,7 +182,7 @@ put_records(tti_node *node,
 {
     uint32_t micro = task->micro_count, rows = tt_batch_rows(node->batches[slot]);
     uint64_t done_ns = record.done_ns;
-    for (uint32_t piece = 0; piece < micro; piece++) {
+    for (uint32_t piece = 0; piece < micro; piece++, record.curvature = 0) {
         uint32_t begin = piece * task->micro_rows, end = TT_MIN(begin + task->micro_rows, rows);
         if (end <= begin)
             continue;
@@ -192,6 +192,16 @@ put_records(tti_node *node,
         record.loss = (float)(task->losses[piece] / (double)(end - begin));
         tti_records_put(&node->standing->records, &record);
     }
+}
+
+// Iterations applied between the pull and the push that is done; NAN: nobody knows.
+static float
+staleness(const tti_node *node, uint64_t applied_at_pull, uint64_t applied)
+{
+    if (is_bsp(node))
+        return 0;
+    return node->client != NULL ? (float)tt_ps_client_staleness(node->client)
+                                : (float)(applied - applied_at_pull);
 }
 
 static void
@@ -209,11 +219,11 @@ measure(tti_node *node, uint32_t slot, const tti_compute_task *task, uint64_t ap
     put_records(node, slot, task, sequence,
                 (tti_record){.generation = node->adopted->view->generation,
                              .done_ns = now - (uint64_t)ahead_ns, // on the master's clock
-                             .pulled_ns = node->pulled_ns - (uint64_t)ahead_ns,
                              .cycle_ns = cycle / micro,
                              .worker = node->index,
                              .slice = is_bsp(node) ? node->batch_slice[slot] : 0,
-                             .staleness = (float)(sequence - applied_at_pull)});
+                             .curvature = tti_probe_take(node),
+                             .staleness = staleness(node, applied_at_pull, sequence)});
     tt_store_relaxed(&node->standing->iterations, node->standing->iterations + micro);
     tti_simulated_applied(node, slot);
     if (node->client == NULL)
@@ -352,7 +362,6 @@ tti_worker_iterate(tti_node *node)
         need = node->batch_round[slot];
     else if (board->job->table.consistency == TT_PS_SSP)
         need = node->clock > node->now.staleness ? node->clock - node->now.staleness : 0;
-    node->pulled_ns = tt_clock_now(&board->clock);
     if (!pull(node, keys, need))
         return 1; // stopping: the batch stays prepared
     if (board->store == NULL && tt_ps_client_is_late(node->client)) {
@@ -376,6 +385,7 @@ tti_worker_iterate(tti_node *node)
     drop_batch(node);
     tt_store_relaxed(&node->standing->clock_seen, node->clock);
     measure(node, slot, &task, applied);
+    tti_probe_pushed(node, &task);
     return 1;
 }
 
@@ -498,6 +508,8 @@ tti_worker_open(tti_node *node, tt_error *err)
                      : TT_NOMEM;
         if (status == TT_OK)
             status = tti_compute_open(job->model, max_rows, floats, &node->compute);
+        if (status == TT_OK)
+            status = tti_probe_open(node, floats);
     }
     if (status == TT_OK)
         status = tt_shard_cache_init(&node->cache, job->shards);
@@ -526,6 +538,7 @@ tti_worker_close(tti_node *node)
     tt_ps_client_close(node->client);
     tt_shard_cache_fini(&node->cache);
     tt_mem_free(node->params);
+    tti_probe_close(node);
     tt_mem_free(node->rows);
     tt_mem_free(node->kept);
     tt_mem_free(node->acknowledged);

@@ -46,6 +46,9 @@ typedef struct tti_explanation {
     double typical_error;   // median of |log(measured / predicted)|; NAN
     int64_t trials, better; // trials; those that were faster than what they were compared with
     const tt_store_proposal *last; // decision not to try anything; NULL: none
+    // Iterations by which gradients may lag, as much as the loss bent last, where that rules out
+    // some settings; else NAN.
+    double lag_borne;
 } tti_explanation;
 
 TT_NODISCARD tt_status tti_explain(const tti_report *report, tti_explanation *out, tt_error *err);

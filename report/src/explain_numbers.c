@@ -110,6 +110,31 @@ judge(tti_explanation *e)
     return TT_OK;
 }
 
+// The longest delay that the search space has: all but one node work, and merge as many iterations
+// as they can.
+static double
+longest_delay(const tti_report *r)
+{
+    double merged = 1;
+    for (size_t i = 0; i < r->knobs.count; i++) {
+        const tt_store_knob *k = TTI_AT(r->knobs, tt_store_knob, i);
+        if (tti_is(k->id, "push_aggregation"))
+            merged = k->fixed ? k->start : k->max;
+    }
+    return fmax((double)r->run.nodes - 1, 1) * merged;
+}
+
+static double
+lag_borne(const tti_report *r)
+{
+    for (size_t i = r->windows.count; i-- > 0;) {
+        const double borne = TTI_AT(r->windows, tt_store_window, i)->lag_borne;
+        if (borne > 0)
+            return borne < longest_delay(r) ? borne : NAN;
+    }
+    return NAN;
+}
+
 // ---- the whole -------------------------------------------------------------------------------
 
 tt_status
@@ -125,6 +150,7 @@ tti_explain(const tti_report *report, tti_explanation *out, tt_error *err)
         out->setting_count++;
     }
     if (status == TT_OK) {
+        out->lag_borne = lag_borne(report);
         compare(out);
         status = judge(out);
     }

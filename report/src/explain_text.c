@@ -331,6 +331,13 @@ print_untried(const tti_printer *p, const tti_explanation *e)
                    ". The rest was passed over: the model expected less of it than a trial costs.");
         paragraph(p, text);
     }
+    if (isfinite(e->lag_borne)) {
+        (void)snprintf(text, sizeof text,
+                       "Left out were settings whose gradients would lag by more than about %.0f "
+                       "iterations: as much as the loss bends, it does not bear them.",
+                       e->lag_borne);
+        paragraph(p, text);
+    }
     text[0] = '\0';
     if (e->last != NULL && e->last->proposed != NULL && e->last->ei_seconds > 0) {
         char a[40], b[40];

@@ -192,7 +192,9 @@ read_window(tti_report *report, const tt_store_query *row)
                                     .slope = REAL(14),
                                     .slope_se = REAL(15),
                                     .flags = (unsigned)TT_MAX(INT(16), 0),
-                                    .abandoned = INT(17) == 1};
+                                    .abandoned = INT(17) == 1,
+                                    .staleness = REAL(18),
+                                    .lag_borne = REAL(19)};
     return push(&report->windows, &window, sizeof window);
 }
 

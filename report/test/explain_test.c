@@ -96,6 +96,7 @@ numbers_follow_from_the_law(void **state)
     assert_int_equal(k[KNOWN_PINNED].verdict, TTI_KNOB_FIXED);
     assert_int_equal(k[KNOWN_SERVERS].values, 4);
     assert_int_equal(k[KNOWN_SERVERS].tried, 4);
+    assert_true(e.lag_borne == KNOWN_LAG_BORNE);
     tti_explain_fini(&e);
     tti_report_fini(&report);
 }
@@ -107,6 +108,7 @@ the_text_answers_its_questions(void **state)
     OK(known_run_write(path, "converged", err));
     (void)explained(0);
     SAYS("Was tuning worth it\n  Yes: 15.0 s saved, 1.60x.");
+    SAYS("Left out were settings whose gradients would lag by more than about 2 iterations: ");
     SAYS("Should I trust this setting\n  Yes: an iteration takes ");
     SAYS("x as fast (95 %: ");
     SAYS("Measured in 6 windows, 2,400 iterations, on 1 occasion.");

@@ -70,7 +70,9 @@ known_put_measured(tt_store *store,
                                             exp(law(values) + 0.01 * tt_rng_normal(rng)),
                                         .time_cv = 0.2,
                                         .loss_after = 0.4 + 1.9 * exp(-(double)*iteration / 4000),
-                                        .noise = 0.05};
+                                        .noise = 0.05,
+                                        .staleness = 1.5,
+                                        .lag_borne = KNOWN_LAG_BORNE};
         TT_TRY(tt_store_put_window(store, &window, err));
         *iteration += 400;
     }
@@ -107,6 +109,7 @@ known_put_run(tt_store *store, const char *status, int64_t end, tt_error *err)
     tt_store_run_init(&run);
     run.id = "20261121-1412-known-law";
     run.name = "known-law";
+    run.nodes = 5;
     run.status = status;
     run.iterations = 20000;
     run.train_seconds = 25;

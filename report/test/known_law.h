@@ -8,6 +8,7 @@
 
 enum { KNOWN_SERVERS, KNOWN_CHUNK, KNOWN_HALF, KNOWN_KERNEL, KNOWN_PINNED, KNOWN_KNOBS };
 enum { KNOWN_SETTINGS = 14 };
+static const double KNOWN_LAG_BORNE = 2; // less than nodes have, in every window
 
 // Creates the store FILE of the whole run, which ended in `status` and in the last setting.
 TT_NODISCARD tt_status known_run_write(const char *file, const char *status, tt_error *err);

@@ -135,6 +135,8 @@ typedef struct tt_store_window {
     double loss_before, loss_after, noise, slope, slope_se;
     unsigned flags; // tt_est_flag
     int abandoned;
+    double staleness; // iterations applied between pull and push, mean
+    double lag_borne; // by which gradients may lag, as much as the loss bends then
 } tt_store_window;
 TT_NODISCARD tt_status tt_store_put_window(tt_store *store,
                                            const tt_store_window *window,
