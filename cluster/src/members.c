@@ -109,6 +109,13 @@ tt_members_lost(tt_members *members, uint32_t n)
         declare_dead(&members->member[n], 0);
 }
 
+void
+tt_members_excuse(tt_members *members, uint32_t n, uint64_t now_ns)
+{
+    if (lives(&members->member[n]))
+        members->member[n].heard_at_ns = now_ns;
+}
+
 uint64_t
 tt_members_next_ns(const tt_members *members)
 {

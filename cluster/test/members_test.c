@@ -60,6 +60,20 @@ silence_is_death(void **state)
 }
 
 static void
+who_is_excused_is_not_missed(void **state)
+{
+    TT_UNUSED(state);
+    tt_members m = members_at(0);
+    tt_members_excuse(&m, 1, 2500ull * MS);
+    assert_int_equal(tt_members_tick(&m, 3001ull * MS), NODES - 1);
+    assert_int_equal(m.member[1].state, TT_MEMBER_HERE);
+    tt_members_excuse(&m, 2, 3001ull * MS); // too late
+    assert_int_equal(m.member[2].state, TT_MEMBER_DEAD);
+    assert_int_equal(tt_members_tick(&m, 5501ull * MS), NODES);
+    tt_members_close(&m);
+}
+
+static void
 another_process_in_its_place_is_death(void **state)
 {
     TT_UNUSED(state);
@@ -323,6 +337,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(silence_is_death),
+        cmocka_unit_test(who_is_excused_is_not_missed),
         cmocka_unit_test(another_process_in_its_place_is_death),
         cmocka_unit_test(a_pulse_keeps_its_period),
         cmocka_unit_test(clocks_are_compared),

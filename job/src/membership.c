@@ -466,6 +466,10 @@ tti_membership_watch(tti_runtime *rt)
     tti_membership_exchange(rt);
     if (m->must_fail)
         return;
+    // Who has ended when told to has nothing more to say.
+    for (uint32_t n = 0; n < rt->node_count; n++)
+        if (tt_load_acquire(&rt->standings[n].ended))
+            tt_members_excuse(&m->members, n, tt_clock_now(&rt->clock));
     if (tt_members_tick(&m->members, tt_clock_now(&rt->clock)) > 0)
         bury(rt);
     int settled = tti_runtime_settled(rt);

@@ -55,6 +55,8 @@ tt_members_receive(tt_members *members, const tt_frame *frame, uint64_t now_ns, 
 uint32_t tt_members_tick(tt_members *members, uint64_t now_ns);
 // Its process is known to have ended: dead without waiting.
 void tt_members_lost(tt_members *members, uint32_t n);
+// It is not missed: as if something had just been heard from it.
+void tt_members_excuse(tt_members *members, uint32_t n, uint64_t now_ns);
 // When the next one would be dead that is not heard from until then; UINT64_MAX: nobody.
 uint64_t tt_members_next_ns(const tt_members *members);
 // The death of all that are dead was published; their next attempt is attempt + 1.
