@@ -11,6 +11,10 @@
 
 enum { APPLICATION_ID = 0x7472746d, BUSY_MS = 2000 }; // "trtm"
 
+#define TABLE_ETA                                                                                  \
+    "CREATE TABLE IF NOT EXISTS eta (time_s REAL, iteration INTEGER, seconds_p10 REAL,"            \
+    " seconds_median REAL, seconds_p90 REAL, flags INTEGER);"
+
 // Columns in the order of the kept INSERTs; documented in docs/run-store.md.
 static const char schema[] =
     "CREATE TABLE run (id TEXT PRIMARY KEY, name TEXT, program_version TEXT, started_at INTEGER,"
@@ -45,7 +49,8 @@ static const char schema[] =
     " remaining_s REAL, decision TEXT, reason TEXT, realised_gain_s REAL,"
     " predicted_seconds REAL, guard_left_s REAL, proposed TEXT, realised_ratio REAL);"
     "CREATE TABLE event (time_s REAL, level TEXT, text TEXT);"
-    "CREATE TABLE progress (time_s REAL, iteration INTEGER, epoch REAL, loss REAL, objective REAL);"
+    "CREATE TABLE progress (time_s REAL, iteration INTEGER, epoch REAL, loss REAL, objective "
+    "REAL);" TABLE_ETA
     "CREATE TABLE validation (ordinal INTEGER PRIMARY KEY, time_s REAL, iteration INTEGER, epoch "
     "REAL,"
     " loss REAL, accuracy REAL, auc REAL, prior_loss REAL, saved INTEGER);"
@@ -345,9 +350,9 @@ tt_store_open_read(const char *path, tt_store **out, tt_error *err)
     return TT_OK;
 }
 
-// Columns that came after the first stores were written: a store that goes on gets them as well.
+// What came after the first stores were written: a store that goes on gets it as well.
 static tt_status
-add_columns(tt_store *store, tt_error *err)
+add_what_is_newer(tt_store *store, tt_error *err)
 {
     static const char *const added[][3] = {
         {"run", "started_from", "TEXT"},
@@ -376,7 +381,7 @@ add_columns(tt_store *store, tt_error *err)
                        added[i][2]);
         TT_TRY(tti_store_exec(store, sql, err));
     }
-    return TT_OK;
+    return tti_store_exec(store, TABLE_ETA, err);
 }
 
 tt_status
@@ -397,7 +402,7 @@ tt_store_open_again(const char *path, tt_store **out, tt_error *err)
     if (status == TT_OK)
         status = set_journal(store, err);
     if (status == TT_OK)
-        status = add_columns(store, err);
+        status = add_what_is_newer(store, err);
     int64_t largest = 1;
     if (status == TT_OK)
         status = ask(store, "SELECT max(count) FROM sample", &largest, NULL, 0, err);
@@ -423,10 +428,11 @@ tt_store_forget_after(tt_store *store, double time_s, int64_t iteration, tt_erro
                    "DELETE FROM reconfiguration WHERE start_s > %.9f;"
                    "DELETE FROM proposal WHERE time_s > %.9f;"
                    "DELETE FROM progress WHERE time_s > %.9f;"
+                   "DELETE FROM eta WHERE time_s > %.9f;"
                    "DELETE FROM validation WHERE time_s > %.9f;"
                    "DELETE FROM sample WHERE iteration_first > %" PRId64 ";"
                    "COMMIT;",
-                   time_s, time_s, time_s, time_s, time_s, iteration);
+                   time_s, time_s, time_s, time_s, time_s, time_s, iteration);
     store->last_iteration = iteration;
     return tti_store_exec(store, sql, err);
 }

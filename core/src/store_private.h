@@ -43,6 +43,7 @@ typedef struct tti_store_cell {
     X(PROPOSAL, 17, "INSERT OR REPLACE INTO proposal VALUES")                                      \
     X(EVENT, 3, "INSERT INTO event VALUES")                                                        \
     X(PROGRESS, 5, "INSERT INTO progress VALUES")                                                  \
+    X(ETA, 6, "INSERT INTO eta VALUES")                                                            \
     X(VALIDATION, 9, "INSERT OR REPLACE INTO validation VALUES")                                   \
     X(SAMPLE, 8, "INSERT INTO sample VALUES")                                                      \
     X(GAIN, 0,                                                                                     \

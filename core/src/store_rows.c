@@ -325,6 +325,15 @@ tt_store_put_progress(tt_store *store, const tt_store_progress *p, tt_error *err
 }
 
 tt_status
+tt_store_put_eta(tt_store *store, const tt_store_eta *e, tt_error *err)
+{
+    const tti_store_cell cells[] = {TTI_REAL(e->time_s),      TTI_INT(e->iteration),
+                                    TTI_REAL(e->seconds_p10), TTI_REAL(e->seconds_median),
+                                    TTI_REAL(e->seconds_p90), TTI_INT(e->flags)};
+    return tti_store_write(store, TTI_STORE_ETA, cells, TT_COUNT_OF(cells), err);
+}
+
+tt_status
 tt_store_put_validation(tt_store *store, const tt_store_validation *v, tt_error *err)
 {
     const tti_store_cell cells[] = {

@@ -145,6 +145,13 @@ store_put_everything(tt_store *store)
     const tt_store_progress progress = {
         .time_s = 2.03, .iteration = 400, .epoch = 1.1, .loss = 0.71};
     OK(tt_store_put_progress(store, &progress, err));
+    const tt_store_eta eta = {.time_s = 2.05,
+                              .iteration = 403,
+                              .seconds_p10 = 7.5,
+                              .seconds_median = 9.25,
+                              .seconds_p90 = (double)INFINITY,
+                              .flags = 8};
+    OK(tt_store_put_eta(store, &eta, err));
     store_put_events(store, 2);
     OK(tt_store_commit(store, err));
 }
@@ -186,5 +193,9 @@ store_check_everything(tt_store *reader)
         store_number(reader, "SELECT realised_gain_s FROM proposal WHERE decision = 'moved'") ==
         3.9);
     assert_true(store_number(reader, "SELECT loss FROM progress WHERE iteration = 400") == 0.71);
+    assert_true(store_number(reader,
+                             "SELECT seconds_median FROM eta WHERE iteration = 403 AND flags = 8 "
+                             "AND time_s = 2.05 AND seconds_p10 = 7.5 AND seconds_p90 = 9e999") ==
+                9.25);
     assert_true(store_number(reader, "SELECT sum(time_s) FROM event WHERE level = 'info'") == 0.37);
 }

@@ -439,6 +439,7 @@ an_older_store_gets_later_columns(void **state)
         (void)snprintf(sql, sizeof sql, "ALTER TABLE %s DROP COLUMN %s", later[i][0], later[i][1]);
         OK(tti_store_exec(store, sql, err));
     }
+    OK(tti_store_exec(store, "DROP TABLE eta", err));
     OK(tt_store_close(store, err));
     OK(tt_store_open_read(store_path, &store, err));
     tt_store_query *query;
@@ -466,9 +467,12 @@ an_older_store_gets_later_columns(void **state)
         run.id = "20261121-1412-fashion-mlr";
         run.tuner = "off";
         OK(tt_store_put_run(store, &run, err));
+        const tt_store_eta eta = {.iteration = again, .seconds_median = 3.5};
+        OK(tt_store_put_eta(store, &eta, err));
         OK(tt_store_close(store, err));
     }
     OK(tt_store_open_read(store_path, &store, err));
+    assert_true(store_number(store, "SELECT sum(seconds_median) FROM eta") == 7);
     assert_true(store_number(store, "SELECT sum(checkpoint_s) FROM reconfiguration") == 2 * 0.0372);
     assert_true(store_number(store, "SELECT data_s FROM reconfiguration WHERE ordinal = 2") ==
                 0.0011);

@@ -196,6 +196,16 @@ TT_NODISCARD tt_status tt_store_put_progress(tt_store *store,
                                              const tt_store_progress *row,
                                              tt_error *err);
 
+// What was said of the time left, some twenty times while the iterations double; what became of it
+// is known at the end.
+typedef struct tt_store_eta {
+    double time_s;
+    int64_t iteration;
+    double seconds_p10, seconds_median, seconds_p90; // INFINITY: no end to be seen
+    unsigned flags;                                  // tt_est_flag
+} tt_store_eta;
+TT_NODISCARD tt_status tt_store_put_eta(tt_store *store, const tt_store_eta *row, tt_error *err);
+
 typedef struct tt_store_validation {
     int64_t ordinal; // evaluations so far, from 1
     double time_s;
