@@ -1,5 +1,5 @@
 // The progress line: loss, rate, how far, how long still and how sure that is, the phase and the
-// setting in force.
+// setting in force. What is said of the time left is recorded, for people to see what it was worth.
 #include "training.h"
 #include <math.h>
 
@@ -14,13 +14,36 @@ format_seconds(double seconds, char *out, size_t size)
         (void)snprintf(out, size, "%.0f:%02.0f", floor(seconds / 60), fmod(seconds, 60));
 }
 
+tt_est_eta
+tti_training_eta(const tti_training *tr)
+{
+    const double t = tti_training_iteration_s(tr);
+    tt_est_eta eta = {.seconds_p10 = NAN, .seconds_median = NAN, .seconds_p90 = NAN};
+    if (isfinite(t) && t > 0)
+        tt_estimator_eta(tr->estimator, log(t), 0.05, 0, 0, &eta);
+    return eta;
+}
+
+static void
+record_eta(tti_training *tr)
+{
+    const tt_est_eta eta = tti_training_eta(tr);
+    const tt_store_eta row = {.time_s = tr->last_push_s,
+                              .iteration = (int64_t)tr->iterations,
+                              .seconds_p10 = eta.seconds_p10,
+                              .seconds_median = eta.seconds_median,
+                              .seconds_p90 = eta.seconds_p90,
+                              .flags = eta.flags};
+    tt_error err = {0};
+    tr->next_eta_iteration = tr->iterations + TT_MAX(tr->iterations / 32, UINT64_C(32));
+    if (tr->store != NULL && tt_store_put_eta(tr->store, &row, &err) != TT_OK)
+        tti_record_failed(tr, &err);
+}
+
 static void
 format_eta(const tti_training *tr, char *out, size_t size)
 {
-    double t = tti_training_iteration_s(tr);
-    tt_est_eta eta = {.seconds_median = INFINITY};
-    if (isfinite(t) && t > 0)
-        tt_estimator_eta(tr->estimator, log(t), 0.1, 0, 0.05, &eta);
+    const tt_est_eta eta = tti_training_eta(tr);
     char median[24], low[24], high[24];
     double left = isfinite(tr->job->spec.stop_time) ? tr->job->spec.stop_time - tti_training_now(tr)
                                                     : INFINITY;
@@ -79,6 +102,8 @@ void
 tti_training_progress(tti_training *tr)
 {
     double now = tti_training_now(tr);
+    if (tr->iterations >= tr->next_eta_iteration)
+        record_eta(tr);
     if (!tr->options->progress || now < tr->next_line_s)
         return;
     tr->next_line_s = now + 0.25;

@@ -129,6 +129,7 @@ typedef struct tti_training {
     tti_tally tally;
     uint32_t setting_changes;
     double next_line_s;
+    uint64_t next_eta_iteration; // when the ETA is recorded next
     int line_shown;
     double iteration_times[4096]; // of windows, for the median
     uint32_t iteration_time_count;
@@ -259,6 +260,8 @@ TT_NODISCARD tt_status tti_training_follow_watch(tti_training *tr, tt_error *err
 void tti_training_close_watch(tti_training *tr);
 // progress.c
 void tti_training_progress(tti_training *tr);
+// Time left under the setting in force, as the estimator sees it.
+tt_est_eta tti_training_eta(const tti_training *tr);
 void tti_training_progress_clear(tti_training *tr);
 // training_status.c: how the run stands, for others to read while it goes on.
 void tti_training_write_status(tti_training *tr);

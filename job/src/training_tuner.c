@@ -71,17 +71,6 @@ on_window(void *self, const tt_tuner_window_record *record)
         tti_record_failed(tr, &err);
 }
 
-// Seconds the job still takes under the setting in force, as the estimator sees it.
-static double
-remaining_s(const tti_training *tr)
-{
-    tt_est_eta eta = {.seconds_median = NAN};
-    double t = tti_training_iteration_s(tr);
-    if (isfinite(t) && t > 0)
-        tt_estimator_eta(tr->estimator, log(t), 0.05, 0, 0, &eta);
-    return eta.seconds_median;
-}
-
 static void
 on_proposal(void *self, const tt_tuner_proposal *proposal)
 {
@@ -90,7 +79,7 @@ on_proposal(void *self, const tt_tuner_proposal *proposal)
     if (tr->store == NULL)
         return;
     if (isfinite(proposal->realised_ratio)) { // reported a second time: what it brought
-        double ratio = proposal->realised_ratio, left = remaining_s(tr);
+        double ratio = proposal->realised_ratio, left = tti_training_eta(tr).seconds_median;
         double gain = isfinite(left) ? left * (1 / ratio - 1) : (double)NAN;
         if (tt_store_set_realised(tr->store, (int64_t)proposal->id, proposal->setting_id, gain,
                                   ratio, &err) != TT_OK)
@@ -117,7 +106,7 @@ on_proposal(void *self, const tt_tuner_proposal *proposal)
                              .log_ratio_sd = proposal->log_ratio_sd,
                              .ei_seconds = proposal->ei_s,
                              .cost_seconds = proposal->cost_s,
-                             .remaining_s = remaining_s(tr),
+                             .remaining_s = tti_training_eta(tr).seconds_median,
                              .predicted_s = proposal->predicted_s,
                              .guard_left_s = proposal->guard_left_s,
                              .proposed = difference[0] != '\0' ? difference : NULL,
