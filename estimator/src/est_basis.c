@@ -1,7 +1,9 @@
 // Families of the form loss = floor + amplitude * g(clock; shape): linear in two parameters, one
 // shape searched. expfloor: g = exp(-shape x), fixed-step SGD. sublinear: g = shape / (x + shape),
 // Optimus' 1/(b0 k + b1) + b2. power: g = (shape / (x + shape))^p, p = 1/2: what real SGD with many
-// time scales looks like.
+// time scales looks like. The late ones of the same forms begin where 45 % of the way was gone, and
+// know nothing of before: a hinge loss falls in a straight line until the first margins are met,
+// and turns a corner there that no such form has.
 #include "est_family.h"
 #include "est_robust.h"
 #include "tt/core.h"
@@ -12,6 +14,7 @@
 typedef struct basis basis;
 struct basis {
     double power; // of the power laws
+    double start; // share of the way gone where the family begins
     // g averaged over [x - width/2, x + width/2].
     double (*eval)(const basis *b, double shape, double x, double width);
     // d eval / d log shape, width ignored.
@@ -57,10 +60,22 @@ raise_to(double base, double power)
     return power == 1 ? base : power == 0.5 ? sqrt(base) : pow(base, power);
 }
 
+// The mean of (shape / t)^p over a block that is wide beside t, from its integral.
+static double
+power_mean(double p, double shape, double from, double to)
+{
+    if (p == 1)
+        return shape * log(to / from) / (to - from);
+    const double rise = raise_to(to, 1 - p) - raise_to(from, 1 - p);
+    return raise_to(shape, p) * rise / ((1 - p) * (to - from));
+}
+
 static double
 power_eval(const basis *b, double shape, double x, double width)
 {
     const double t = x + shape, u = width / t, p = b->power;
+    if (u > 0.1)
+        return power_mean(p, shape, t - 0.5 * width, t + 0.5 * width);
     return raise_to(shape / t, p) * (1 + p * (p + 1) * u * u / 24);
 }
 
@@ -80,13 +95,17 @@ power_solve(const basis *b, double shape, double value)
 static void
 power_range(double last, double width, double *low, double *high)
 {
-    *low = fmax(width, 1e-3 * last) / 2;
+    TT_UNUSED(width);
+    *low = 1e-3 * last;
     *high = 200 * last;
 }
 
-static const basis expfloor_basis = {0, exp_eval, exp_slope, exp_solve, exp_range};
-static const basis sublinear_basis = {1, power_eval, power_slope, power_solve, power_range};
-static const basis power_basis = {0.5, power_eval, power_slope, power_solve, power_range};
+static const basis expfloor_basis = {0, 0, exp_eval, exp_slope, exp_solve, exp_range};
+static const basis sublinear_basis = {1, 0, power_eval, power_slope, power_solve, power_range};
+static const basis power_basis = {0.5, 0, power_eval, power_slope, power_solve, power_range};
+static const basis expfloor_late_basis = {0, 0.45, exp_eval, exp_slope, exp_solve, exp_range};
+static const basis power_late_basis = {0.5,         0.45,        power_eval,
+                                       power_slope, power_solve, power_range};
 
 // The points of one fit, with weights 1 / variance * Huber. x counts from the first block's
 // beginning: a history that starts late must not make g underflow.
@@ -218,7 +237,7 @@ reach_of(const problem *p, double best, double bound, double least, double rise)
 static void
 lay_nodes(const problem *p, double best, double low, double high, double least, tti_fit *out)
 {
-    const double rise = 7 * out->noise_factor;
+    const double rise = 7 * out->spread_factor;
     const double from = reach_of(p, best, low, least, rise);
     const double to = reach_of(p, best, high, least, rise);
     out->node_count = TTI_FIT_NODES;
@@ -228,9 +247,9 @@ lay_nodes(const problem *p, double best, double low, double high, double least, 
         solve_shape(p, s, &at);
         tti_fit_node *node = &out->nodes[i];
         node->shape = exp(s);
-        node->weight = exp(-0.5 * fmax(at.squares - least, 0) / out->noise_factor);
+        node->weight = exp(-0.5 * fmax(at.squares - least, 0) / out->spread_factor);
         node->floor = at.free_floor;
-        node->floor_sd = sqrt(out->noise_factor * at.free_floor_variance);
+        node->floor_sd = sqrt(out->spread_factor * at.free_floor_variance);
         node->amplitude = at.free_amplitude;
         node->amplitude_per_floor = at.amplitude_per_floor;
         if (!(at.free_amplitude > 0))
@@ -249,11 +268,27 @@ fill_covariance(const problem *p, const solution *at, double shape, tti_fit *out
                              at->floor_fixed ? 0 : 1, p->basis->eval(p->basis, shape, p->x[i], 0)};
         for (int r = 0; r < 3; r++)
             for (int c = 0; c < 3; c++)
-                a[r][c] += p->w[i] * j[r] * j[c] / out->noise_factor;
+                a[r][c] += p->w[i] * j[r] * j[c] / out->spread_factor;
     }
     for (int r = 0; r < 3; r++)
         a[r][r] *= 1 + 1e-9;
     return tti_invert3((const double(*)[3])a, out->covariance);
+}
+
+// The points of data[0, count) that a late family fits.
+static void
+take_late(const tti_curve_data *data, uint32_t count, double start, tti_curve_data *out)
+{
+    const double from = data->x[0] + start * (data->x[count - 1] - data->x[0]);
+    uint32_t first = 0;
+    while (data->x[first] < from)
+        first++;
+    out->count = count - first;
+    out->target = data->target;
+    memcpy(out->x, &data->x[first], out->count * sizeof *out->x);
+    memcpy(out->width, &data->width[first], out->count * sizeof *out->width);
+    memcpy(out->y, &data->y[first], out->count * sizeof *out->y);
+    memcpy(out->variance, &data->variance[first], out->count * sizeof *out->variance);
 }
 
 static void
@@ -273,7 +308,11 @@ basis_fit(const basis *b, const tti_curve_data *data, uint32_t count, tti_fit *o
     low = log(low);
     high = fmax(log(high), low + 0.1);
     double trust[TTI_CURVE_POINTS];
-    tti_trust_weights(data, p.x, count, trust);
+    if (b->start > 0) // all of it is late
+        for (uint32_t i = 0; i < count; i++)
+            trust[i] = 1 / data->variance[i];
+    else
+        tti_trust_weights(data, p.x, count, trust);
     memcpy(p.w, trust, count * sizeof *trust);
     double best = 0;
     solution at = {0};
@@ -292,6 +331,7 @@ basis_fit(const basis *b, const tti_curve_data *data, uint32_t count, tti_fit *o
             for (uint32_t i = 0; i < count; i++)
                 p.w[i] = h[i] * trust[i];
     }
+    out->spread_factor = tti_spread_factor(r, h, count, 3, out->noise_factor);
     out->p[0] = exp(best);
     out->p[1] = at.floor;
     out->p[2] = at.amplitude;
@@ -302,6 +342,22 @@ basis_fit(const basis *b, const tti_curve_data *data, uint32_t count, tti_fit *o
         out->floor_most = fmin(out->floor_most, data->y[i] + 2 * sqrt(data->variance[i]));
     lay_nodes(&p, best, low, high, at.squares, out);
     out->ok = fill_covariance(&p, &at, out->p[0], out);
+}
+
+static void
+fit_whole_or_late(const basis *b, const tti_curve_data *data, uint32_t count, tti_fit *out)
+{
+    enum { LEAST = 12 }; // with fewer points half of them are too few
+    tti_curve_data late;
+    if (!(b->start > 0)) {
+        basis_fit(b, data, count, out);
+        return;
+    }
+    memset(out, 0, sizeof *out);
+    if (count < LEAST)
+        return;
+    take_late(data, count, b->start, &late);
+    basis_fit(b, &late, late.count, out);
 }
 
 static double
@@ -372,8 +428,8 @@ add_node(const basis *b,
     }
 }
 
-// The floor is uniform a priori on either side of the target, with 0.8 for the reachable side: a
-// person who names a target believes in it, and little data must not overrule that.
+// The floor is uniform a priori, four times as dense under the target as above it: a person who
+// names a target believes in it, and little data must not overrule that.
 static void
 basis_inverse(const basis *b, const tti_fit *fit, double now, double target, tti_left *out)
 {
@@ -404,9 +460,7 @@ basis_inverse(const basis *b, const tti_fit *fit, double now, double target, tti
         out->unreachable = fit->p[2] > 0 || target <= least ? 1 : 0.5;
         return;
     }
-    const double low_density = 0.8 * low_mass / (target - least);
-    const double high_density = most > target ? 0.2 * high_mass / (most - target) : 0;
-    out->unreachable = high_density / (low_density + high_density);
+    out->unreachable = high_mass / (TTI_REACHABLE_ODDS * low_mass + high_mass);
     out->log_mean = fmin(sum.mean / sum.weight, log(TTI_ITERATIONS_MAX));
     out->log_sd = sqrt(fmax(sum.squares / sum.weight - out->log_mean * out->log_mean, 0));
 }
@@ -417,10 +471,10 @@ basis_floor(const tti_fit *fit)
     return fit->p[1];
 }
 
-#define BASIS_FAMILY(name)                                                                         \
+#define BASIS_FAMILY(name, weight)                                                                 \
     static void name##_fit(const tti_curve_data *data, uint32_t count, tti_fit *out)               \
     {                                                                                              \
-        basis_fit(&name##_basis, data, count, out);                                                \
+        fit_whole_or_late(&name##_basis, data, count, out);                                        \
     }                                                                                              \
     static double name##_predict(const tti_fit *fit, double clock, double *sd)                     \
     {                                                                                              \
@@ -436,9 +490,13 @@ basis_floor(const tti_fit *fit)
         return tti_default_log_predictive(&tti_family_##name, fit, clock, y, variance);            \
     }                                                                                              \
     const tti_family tti_family_##name = {                                                         \
-        #name,       1,   name##_fit, name##_predict, name##_inverse, name##_log_predictive,       \
+        #name,       weight, name##_fit, name##_predict, name##_inverse, name##_log_predictive,    \
         basis_floor, NULL};
 
-BASIS_FAMILY(expfloor)
-BASIS_FAMILY(sublinear)
-BASIS_FAMILY(power)
+// Gradient descent on smooth convex losses falls as 1 / k, with a fixed step near the minimum as an
+// exponential: likely before any evidence.
+BASIS_FAMILY(expfloor, 3)
+BASIS_FAMILY(sublinear, 3)
+BASIS_FAMILY(power, 1)
+BASIS_FAMILY(expfloor_late, 1)
+BASIS_FAMILY(power_late, 0.3)

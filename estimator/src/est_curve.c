@@ -17,11 +17,10 @@ enum {
     HALVINGS = 48,
     PARAMETERS = TT_CURVE_PARAMETERS_MAX
 };
-static const double MOST = 1e100;       // larger losses would overflow when squared
-static const double OUTSIDE = 1e8;      // residual of a p outside of the domain, of its loss's size
-static const double LOG_SD_MOST = 3;    // as of the other families
-static const double LOG_SD_NEVER = 2;   // likewise
-static const double REACHABLE_ODDS = 4; // 0.8 : 0.2, see est_basis.c
+static const double MOST = 1e100;     // larger losses would overflow when squared
+static const double OUTSIDE = 1e8;    // residual of a p outside of the domain, of its loss's size
+static const double LOG_SD_MOST = 3;  // as of the other families
+static const double LOG_SD_NEVER = 2; // likewise
 
 // --- derivatives
 
@@ -373,7 +372,7 @@ tti_curve_inverse(
     out->ok = 1;
     const double least = fmax(sd, 1e-12 + 1e-9 * fabs(floor)); // a floor that is given is certain
     const double under = tti_normal_cdf((target - floor) / least);
-    out->unreachable = (1 - under) / (REACHABLE_ODDS * under + 1 - under);
+    out->unreachable = (1 - under) / (TTI_REACHABLE_ODDS * under + 1 - under);
     if (!(under > 1e-12)) {
         out->unreachable = 1;
         return;

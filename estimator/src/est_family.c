@@ -31,7 +31,27 @@ tti_residual_factor(const double *r, uint32_t n, uint32_t parameters, double *h)
         h[i] = cut > 0 && fabs(r[i]) > cut ? cut / fabs(r[i]) : 1;
         sum += h[i] * r[i] * r[i] / 0.866;
     }
-    return (3 + sum) / (3.0 + (double)(n - parameters));
+    const double freedom = (double)(n - parameters), pseudo = fmin(3, 9 / (freedom + 1));
+    return (pseudo + sum) / (pseudo + freedom);
+}
+
+double
+tti_spread_factor(const double *r, const double *h, uint32_t n, uint32_t parameters, double factor)
+{
+    enum { ROW = 4 };
+    static const double PRIOR = 0.3;
+    const double rows = (double)n / ROW, freedom = rows - parameters;
+    if (freedom < 0.5)
+        return factor;
+    double sum = 0;
+    for (uint32_t i = 0; i + ROW <= n; i++) {
+        double row = 0;
+        for (uint32_t j = i; j < i + ROW; j++)
+            row += h[j] * r[j];
+        sum += row * row / ROW / 0.866;
+    }
+    const double seen = sum / (double)(n - ROW + 1) * rows / freedom;
+    return (PRIOR * factor + freedom * seen) / (PRIOR + freedom);
 }
 
 void

@@ -43,6 +43,7 @@ typedef struct tti_fit {
     double p[4];
     double covariance[3][3]; // of p[0..3)
     double noise_factor;     // residual variance relative to tti_curve_data.variance
+    double spread_factor;    // the same of means over several blocks, times their number
     double floor_least, floor_most;
     double unit; // of the clock, for families that scale it
     uint32_t node_count;
@@ -77,13 +78,15 @@ typedef struct tti_family {
     const tt_curve *curve;
 } tti_family;
 
-extern const tti_family tti_family_hogwild;   // est_hogwild.c
-extern const tti_family tti_family_expfloor;  // est_basis.c
-extern const tti_family tti_family_sublinear; // est_basis.c
-extern const tti_family tti_family_power;     // est_basis.c
-extern const tti_family tti_family_slaq;      // est_slaq.c
-extern const tti_family tti_family_locallin;  // est_local.c
-extern const tti_family tti_family_hwonly;    // est_local.c
+extern const tti_family tti_family_hogwild;       // est_hogwild.c
+extern const tti_family tti_family_expfloor;      // est_basis.c
+extern const tti_family tti_family_sublinear;     // est_basis.c
+extern const tti_family tti_family_power;         // est_basis.c
+extern const tti_family tti_family_expfloor_late; // est_basis.c
+extern const tti_family tti_family_power_late;    // est_basis.c
+extern const tti_family tti_family_slaq;          // est_slaq.c
+extern const tti_family tti_family_locallin;      // est_local.c
+extern const tti_family tti_family_hwonly;        // est_local.c
 
 // --- all families of an estimator, built-in ones first
 
@@ -119,16 +122,27 @@ double tti_family_floor(const tti_family *family, const tti_fit *fit);
 
 // Smallest and largest k the estimator reports.
 #define TTI_ITERATIONS_MAX 1e9
+// A priori the floor is this much more likely under the target than above it.
+#define TTI_REACHABLE_ODDS 4
 // log of k clamped to [1, 1e9].
 double tti_log_iterations(double k);
 // The log_predictive every family uses so far.
 double tti_default_log_predictive(
     const tti_family *family, const tti_fit *fit, double clock, double y, double variance);
 // Huber weights of standardised residuals (cut 1.5 * 1.4826 MAD), and
-//   factor = (3 + sum h r^2 / 0.866) / (3 + n - parameters):
-// three pseudo-residuals of size one keep few blocks from claiming to be noise free; 0.866 is what
-// the cut leaves of a normal variance.
+//   factor = (a + sum h r^2 / 0.866) / (a + n - parameters), a = min(3, 9 / (n - parameters + 1)):
+// pseudo-residuals of size one keep few blocks from claiming to be noise free, and leave many
+// alone: where rows are drawn without replacement, blocks longer than an epoch have a tenth of the
+// variance that the spread of their losses implies. 0.866 is what the cut leaves of a normal
+// variance.
 double tti_residual_factor(const double *r, uint32_t n, uint32_t parameters, double *h);
+// The factor for what is common to many blocks, as a curve's parameters are: from means of four
+// residuals in a row (Newey and West, Econometrica 1987, with equal weights), drawn towards
+// `factor` by a third of a mean. What one block drew too many of the next one lacks, so that means
+// of several scatter less than blocks do; where no curve of the family fits they scatter more. With
+// too few blocks it is `factor`.
+double
+tti_spread_factor(const double *r, const double *h, uint32_t n, uint32_t parameters, double factor);
 // Weights of points at x[i] after the first block's beginning: trust / variance. Blocks are trusted
 // by u = (share of the way gone)^1.5, for no real curve is of its family's form from the first push
 // on, and the end is what extrapolates. (Asynchronous logistic regression: median within 2x in

@@ -78,7 +78,7 @@ no_floor(const tti_fit *fit)
 }
 
 const tti_family tti_family_locallin = {
-    "locallin", 1, local_fit, local_predict, local_inverse, local_log_predictive, no_floor, NULL};
+    "locallin", 0.1, local_fit, local_predict, local_inverse, local_log_predictive, no_floor, NULL};
 
 static void
 constant_fit(const tti_curve_data *data, uint32_t count, tti_fit *out)

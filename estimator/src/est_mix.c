@@ -4,6 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+// Forecasts of neighbouring blocks by one fit err together: they count half.
+static const double TRUST = 0.5;
+
 void
 tti_mix_reset(tti_mix *mix, const tti_families *families)
 {
@@ -47,7 +50,7 @@ fit_all(tti_mix *mix, const tti_families *families, const tti_curve_data *data, 
     mix->blocks = count;
     memcpy(mix->older[mix->older_next], mix->fits, sizeof mix->fits);
     mix->older_blocks[mix->older_next] = count;
-    mix->older_next = (mix->older_next + 1) % TTI_MIX_AHEAD;
+    mix->older_next = (mix->older_next + 1) % TTI_MIX_OLDER;
 }
 
 // The newest fits that knew at most `most` blocks; NULL: none.
@@ -56,7 +59,7 @@ fits_before(const tti_mix *mix, uint32_t most)
 {
     const tti_fit *best = NULL;
     uint32_t best_blocks = 0;
-    for (int i = 0; i < TTI_MIX_AHEAD; i++)
+    for (int i = 0; i < TTI_MIX_OLDER; i++)
         if (mix->older_blocks[i] > best_blocks && mix->older_blocks[i] <= most) {
             best_blocks = mix->older_blocks[i];
             best = mix->older[i];
@@ -101,24 +104,34 @@ weigh(tti_mix *mix, const tti_families *families)
         if (families->list[f]->prior > 0)
             best = fmax(best, mix->score[f]);
     for (uint32_t f = 0; f < families->count; f++) {
-        mix->weight[f] = families->list[f]->prior * exp(mix->score[f] - best);
+        mix->weight[f] = families->list[f]->prior * exp(TRUST * (mix->score[f] - best));
         total += mix->weight[f];
     }
     for (uint32_t f = 0; f < families->count; f++)
         mix->weight[f] /= total;
 }
 
+// What was known when two thirds of the way to block i were gone, or by three blocks less; NULL:
+// too little.
+static const tti_fit *
+known_from_afar(const tti_mix *mix, uint32_t i)
+{
+    return i > 3 ? fits_before(mix, TT_MIN(2 * i / 3, i - 3)) : NULL;
+}
+
+// A block is foretold from one block ahead and from afar. It is from afar that the time left is
+// told: one block ahead a straight line is as good as any curve.
 static void
 score_block(tti_mix *mix, const tti_families *families, const tti_curve_data *data, uint32_t i)
 {
-    double one[TT_EST_FAMILIES_MAX], four[TT_EST_FAMILIES_MAX];
+    double one[TT_EST_FAMILIES_MAX], far[TT_EST_FAMILIES_MAX];
     if (!predictive(families, mix->fits, data, i, one))
         return;
-    const tti_fit *before = i >= TTI_MIX_AHEAD ? fits_before(mix, i - TTI_MIX_AHEAD + 1) : NULL;
-    const int have_four = before && predictive(families, before, data, i, four);
+    const tti_fit *before = known_from_afar(mix, i);
+    const int have_far = before && predictive(families, before, data, i, far);
     // The mean of the two: both judge the same block, their sum would count it twice.
     for (uint32_t f = 0; f < families->count; f++)
-        mix->score[f] = 0.9 * mix->score[f] + (have_four ? 0.5 * (one[f] + four[f]) : one[f]);
+        mix->score[f] = 0.9 * mix->score[f] + (have_far ? 0.5 * (one[f] + far[f]) : one[f]);
     mix->scored++;
     weigh(mix, families);
 }
@@ -129,7 +142,7 @@ follow_doublings(tti_mix *mix, uint32_t doublings)
 {
     for (; mix->doublings < doublings; mix->doublings++) {
         mix->blocks = (mix->blocks + 1) / 2;
-        for (int i = 0; i < TTI_MIX_AHEAD; i++)
+        for (int i = 0; i < TTI_MIX_OLDER; i++)
             mix->older_blocks[i] = (mix->older_blocks[i] + 1) / 2;
     }
 }
@@ -156,6 +169,15 @@ tti_mix_sync(tti_mix *mix, const tti_families *families, const tti_series *histo
             score_block(mix, families, &data, i);
         fit_all(mix, families, &data, end);
     }
+}
+
+const tti_fit *
+tti_mix_fit(const tti_mix *mix, const tti_families *families, const tti_family *family)
+{
+    for (uint32_t f = 0; f < families->count; f++)
+        if (families->list[f] == family)
+            return mix->fits[f].ok ? &mix->fits[f] : NULL;
+    return NULL;
 }
 
 void

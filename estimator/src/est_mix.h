@@ -5,7 +5,7 @@
 
 #include "est_family.h"
 
-enum { TTI_MIX_AHEAD = 4 };
+enum { TTI_MIX_OLDER = 12 };
 
 // All families at one moment, to be asked later.
 typedef struct tti_mix_snapshot {
@@ -18,8 +18,8 @@ typedef struct tti_mix_snapshot {
 typedef struct tti_mix {
     tti_fit fits[TT_EST_FAMILIES_MAX]; // on the first `blocks` blocks of the history
     uint32_t blocks, doublings;
-    tti_fit older[TTI_MIX_AHEAD][TT_EST_FAMILIES_MAX]; // the latest fits, for four blocks ahead
-    uint32_t older_blocks[TTI_MIX_AHEAD];              // 0: none
+    tti_fit older[TTI_MIX_OLDER][TT_EST_FAMILIES_MAX]; // the latest fits, for foretelling from afar
+    uint32_t older_blocks[TTI_MIX_OLDER];              // 0: none
     uint32_t older_next;
     double score[TT_EST_FAMILIES_MAX], weight[TT_EST_FAMILIES_MAX];
     uint32_t scored; // blocks ever scored
@@ -31,6 +31,9 @@ void tti_mix_reset(tti_mix *mix, const tti_families *families);
 // over at most 128 blocks. A history that lost blocks (an abandoned trial) is fitted anew.
 void
 tti_mix_sync(tti_mix *mix, const tti_families *families, const tti_series *history, double target);
+// What a family learned last; NULL: nothing.
+const tti_fit *
+tti_mix_fit(const tti_mix *mix, const tti_families *families, const tti_family *family);
 void tti_mix_snapshot_take(const tti_mix *mix, tti_mix_snapshot *out);
 // Mean loss change per raw iteration that the snapshot foretells for these blocks (the slope of a
 // line with weights n through its predictions), and the families' disagreement about it. 0: no

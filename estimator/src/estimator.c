@@ -152,6 +152,34 @@ fall_back(const tt_estimator *est, tti_mixture *out)
     out->sd[0] = 2;
 }
 
+// The loss now, its s.d., from the newest losses and from the line through the newest blocks, if it
+// is of one mind with them.
+static double
+level_now(const tt_estimator *est, double *sd)
+{
+    double variance, n, line_sd;
+    const double recent = tti_recent_loss(est, &variance, &n);
+    const tti_fit *line = tti_mix_fit(est->mix, &est->families, &tti_family_locallin);
+    *sd = sqrt(variance / n);
+    if (line == NULL)
+        return recent;
+    const double at = tti_family_locallin.predict(line, tti_clock_now(est), &line_sd);
+    if (fabs(at - recent) > 3 * hypot(*sd, line_sd) || !(line_sd > 0))
+        return recent;
+    const double share = *sd * *sd / (*sd * *sd + line_sd * line_sd);
+    *sd = *sd * line_sd / hypot(*sd, line_sd);
+    return recent + share * (at - recent);
+}
+
+// No fall of the loss is to be seen, and the curve has no end in sight either: more than three
+// times as far as it came.
+static int
+is_plateau(const tt_estimator *est, const tti_mixture *mixture)
+{
+    return est->plateau->now && (mixture->count == 0 || tti_mixture_quantile(mixture, 0.5, 0, 0) >
+                                                            log(10 * (double)est->iterations));
+}
+
 static void
 pooled_answer(const tt_estimator *est, tti_answer *a)
 {
@@ -161,17 +189,17 @@ pooled_answer(const tt_estimator *est, tti_answer *a)
     const double unreachable = a->mixture.unreachable;
     if (est->under_row >= 2)
         a->flags |= TT_EST_REACHED;
-    double variance, n;
-    const double loss = tti_recent_loss(est, &variance, &n);
+    double sd;
+    const double loss = level_now(est, &sd);
     if (loss <= target) {
-        a->confidence = tti_normal_cdf((target - loss) / fmax(sqrt(variance / n), 1e-300));
+        a->confidence = tti_normal_cdf((target - loss) / fmax(sd, 1e-300));
         // A doubtful dip under the target is the noise of few losses: the curve knows better.
         if (a->confidence > 0.9 || a->mixture.count == 0) {
             a->kind = TTI_ANSWER_REACHED;
             return;
         }
     }
-    if (est->plateau->now)
+    if (is_plateau(est, &a->mixture))
         a->flags |= TT_EST_PLATEAU;
     if (unreachable > 0.9)
         a->flags |= TT_EST_UNREACHABLE;

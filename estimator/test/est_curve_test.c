@@ -296,8 +296,6 @@ train(uint64_t seed, int with)
     if (with) {
         assert_string_equal(families[count - 1].name, "stretched");
         out.weight = families[count - 1].weight;
-        for (uint32_t f = 0; f + 1 < count; f++)
-            assert_true(families[f].weight < out.weight);
     }
     tt_estimator_close(est);
     return out;
@@ -307,13 +305,15 @@ static void
 a_family_that_is_the_truth_gets_the_weight_and_helps(void **state)
 {
     TT_UNUSED(state);
-    double with = 0, without = 0;
+    double with = 0, without = 0, weight = 0;
     enum { SEEDS = 12 };
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         const outcome own = train(seed, 1);
         with += own.error / SEEDS;
+        weight += own.weight / SEEDS;
         without += train(seed, 0).error / SEEDS;
     }
+    assert_true(weight > 0.5); // of ten families
     if (!(with < 0.7 * without))
         fail_msg("error of log iterations left %.3f with the family, %.3f without", with, without);
 }

@@ -821,6 +821,62 @@ equal_samples_give_equal_answers(void **state)
     assert_int_equal(left[0].flags, left[1].flags);
 }
 
+// Losses of batches drawn without replacement: 160 an epoch, whose noise sums to nothing.
+static double
+drawn_noise(tt_rng *rng, uint32_t i)
+{
+    enum { EPOCH = 160 };
+    static double noise[EPOCH];
+    if (i % EPOCH == 0) {
+        double mean = 0;
+        for (int b = 0; b < EPOCH; b++) {
+            noise[b] = 0.035 * tt_rng_normal(rng);
+            mean += noise[b] / EPOCH;
+        }
+        for (int b = 0; b < EPOCH; b++)
+            noise[b] -= mean;
+    }
+    return noise[i % EPOCH];
+}
+
+// The noise of a batch is a hundred times what is still to fall: neither a plateau nor an end, and
+// the time left is of use all the same.
+static void
+slow_fall_under_much_noise_is_no_plateau(void **state)
+{
+    TT_UNUSED(state);
+    enum { END = 90000 };
+    const tt_est_options options = {.target_loss = 0.32 + 0.1 / (1 + END / 2000.0)};
+    tt_estimator *est;
+    tt_est_remaining left;
+    tt_rng rng;
+    uint32_t asked = 0, good = 0;
+    tt_rng_init(&rng, 5, TT_RNG_TEST, 12);
+    assert_int_equal(tt_estimator_open(&options, &est, NULL), TT_OK);
+    tt_estimator_begin(est, 1, 0, 8, NULL, 0);
+    for (uint32_t i = 0; i < END * 9 / 10; i++) {
+        const tt_est_sample sample = {.sequence = i,
+                                      .worker = i % 8,
+                                      .examples = 200,
+                                      .loss = 0.32 + 0.1 / (1 + i / 2000.0) + drawn_noise(&rng, i),
+                                      .time_s = 1e-3 * i,
+                                      .cycle_s = 8e-3};
+        tt_estimator_add(est, &sample);
+        if (i % 1000 != 999)
+            continue;
+        tt_estimator_remaining(est, &left);
+        if (i < END / 5)
+            continue;
+        assert_int_equal(left.flags & (TT_EST_PLATEAU | TT_EST_UNREACHABLE), 0);
+        assert_true(left.iterations_median > 0);
+        asked++;
+        good += fabs(log(left.iterations_median / (END - i))) < log(2);
+    }
+    print_message("slow fall: within 2x %u of %u\n", good, asked);
+    assert_true(good >= 0.8 * asked);
+    tt_estimator_close(est);
+}
+
 int
 main(void)
 {
@@ -839,6 +895,7 @@ main(void)
         cmocka_unit_test(two_blocks_above_the_level_before_are_rising),
         cmocka_unit_test(rising_again_is_diverging),
         cmocka_unit_test(plateau_makes_the_time_left_infinite),
+        cmocka_unit_test(slow_fall_under_much_noise_is_no_plateau),
         cmocka_unit_test(target_below_the_floor_is_unreachable),
         cmocka_unit_test(window_of_under_eight_pushes_has_no_slope),
         cmocka_unit_test(constant_loss_gives_finite_answers),

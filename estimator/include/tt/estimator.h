@@ -19,7 +19,7 @@
 
 enum {
     TT_EST_FEATURES_MAX = 16,
-    TT_EST_FAMILIES_MAX = 12,
+    TT_EST_FAMILIES_MAX = 14,
     TT_EST_CURVES_MAX = 5 // of them from plug-ins
 };
 
