@@ -15,8 +15,8 @@ are at most the target (every 25 iterations, off the clock, unseen by the tuner)
   paper      the same with the paper's tuner and estimator (tuner.model: paper, docs/paper-mode.md)
 Ratios are by seed: median, quartiles, and a bootstrap interval of the median. A capped run counts as the cap.
 
-What a reconfiguration costs on demand and by checkpoint and restart, and which settings estimators name after one window,
-is measured too: paper_moves.py, paper_rank.py. The report of all cells that are done is docs/experiments/paper.md.
+What the runs say of the time left beside what it was, what a reconfiguration costs on demand and by checkpoint and restart,
+and which settings estimators name after one window, is measured too: paper_eta.py, paper_moves.py, paper_rank.py. The report of all cells that are done is docs/experiments/paper.md.
 
 Every finished run is appended to bench/results/paper-CELL.jsonl; started again, the bench goes on where it stopped.
 Another program, job, cluster or space starts afresh. --quick: few settings, short runs: whether the bench works.
@@ -31,6 +31,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import paper_cells as cells  # noqa: E402  (beside this file)
+import paper_eta  # noqa: E402
 import paper_figures  # noqa: E402
 import paper_moves  # noqa: E402
 import paper_rank  # noqa: E402
@@ -80,6 +81,7 @@ def run_cell(cell, options):
         bench.run()
         figures = paper_figures.Figures(bench)
         figures.show()
+        paper_eta.show(bench)
         paper_moves.show(bench)
         paper_rank.show(bench)
         if options.settings >= SETTINGS:

@@ -2,6 +2,7 @@
 import json
 import random
 
+import paper_eta
 import paper_moves
 import paper_protocol as protocol
 import paper_rank
@@ -81,7 +82,7 @@ class Figures:
                 "best_pushes": self.best_pushes(),
                 "iterations": {kind: self.per_iteration(kind) for kind in self.keys},
                 "chosen": {kind: first[kind]["setting"] for kind in ("best", "default", "tuned", "paper")},
-                "moves": means, "iteration_s": each, "stages": max((len(values) for values in ranks.values()), default=0),
+                "eta": paper_eta.summary(self.bench), "moves": means, "iteration_s": each, "stages": max((len(values) for values in ranks.values()), default=0),
                 "ranks": {f"{estimator}|{pushes}": values for (estimator, pushes), values in ranks.items()}}
 
     def show(self):

@@ -9,6 +9,7 @@ import tempfile
 import threading
 
 import paper_cells as cells
+import paper_eta
 import paper_moves
 import paper_rank
 import selftune  # settings drawn from a search space; the ledger of runs that are done
@@ -53,12 +54,13 @@ def read_store(path, cell):
                              "ORDER BY time_s, iteration").fetchall()
         costs = store.execute("SELECT kind, method, lost_s, duration_s FROM reconfiguration ORDER BY ordinal").fetchall()
         tried = store.execute("SELECT count(DISTINCT setting) FROM \"window\"").fetchone()[0]
-    held = first_held(rows, target)
+        held = first_held(rows, target)
+        eta = paper_eta.read(store, held)
     levels = [0.0] + [first_at(rows, loss) for loss in cell.levels()[1:]]
     if held is not None:
         rows = [row for row in rows if row[0] <= held[0]]
     return {"held": held, "curve": thinned([[round(t, 5), i, round(loss, 6)] for t, i, loss in rows]), "costs": costs,
-            "tried": tried, "levels": levels}
+            "tried": tried, "levels": levels, "eta": eta}
 
 
 class Bench:
@@ -93,7 +95,7 @@ class Bench:
         reached = held is not None and (cap is None or held[0] <= cap)
         row = {"key": key, "kind": kind, "seed": seed, "cap": cap, "seconds": held[0] if reached else None,
                "iterations": held[1] if reached else result["iterations"], "tried": seen["tried"], "curve": seen["curve"],
-               "levels": seen["levels"], "costs": seen["costs"] if kind in ("tuned", "paper") else None}
+               "levels": seen["levels"], "eta": seen["eta"], "costs": seen["costs"] if kind in ("tuned", "paper") else None}
         for name in ("status", "stop_reason", "train_seconds", "wall_seconds", "generations", "reconfigure_seconds",
                      "explore_seconds", "setting"):
             row[name] = result.get(name)

@@ -58,6 +58,14 @@ def percent(value):
     return f"{100 * value:.1f} %"
 
 
+def eta_of(summary):
+    """Shares of the answers within a factor of two, and of the intervals that held, of each kind of run."""
+    head = ["runs", "how many", "asked", "within 2x", "80 % interval holds", "too low", "too high", "no end seen"]
+    names = {"fixed": "fixed settings", "tuned": "tuned", "paper": "the paper's tuner and estimator"}
+    return table(head, [[names[kind], t["runs"], t["asked"], *(percent(t[key]) for key in ("good", "held", "low", "high", "never"))]
+                        for kind, t in summary["eta"].items()])
+
+
 def restart_ratio(summary):
     """Checkpoint and restart over on demand, of settings that move parameters; None when on demand costs nothing."""
     costs = summary["moves"].get("model", {})
@@ -77,6 +85,8 @@ def beside_the_paper(summaries):
         ours = [f"{middle(s['ratios'][key.format('tuned')]):.2f}; {middle(s['ratios'][key.format('paper')]):.2f}"
                 for s in summaries]
         rows.append([name, *PUBLISHED[name], *ours])
+    for words, key in (("time left within 2x, fixed settings", "good"), ("its 80 % interval holds", "held")):
+        rows.append([words, "-", "-", *(percent(s["eta"]["fixed"][key]) if "fixed" in s["eta"] else "-" for s in summaries)])
     ranks = []
     for s in summaries:
         default, paper = rank_of(s, "default", 300), rank_of(s, "paper k=10", 300)
@@ -161,6 +171,9 @@ Step {summary['step']:g}, target {summary['target']:g}; {summary['capped']} of {
 Settings: best, the default, and where the tuned jobs of the first seed ended.
 
 {settings_of(summary)}
+What runs that arrived said of the time left at 20, 30, ... 90 % of their iterations, beside what it was.
+
+{eta_of(summary)}
 What one reconfiguration costs, mean training time lost. Files and new processes take no virtual time, so that restarts are
 cheaper here than on any real cluster.
 
