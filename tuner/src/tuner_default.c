@@ -207,11 +207,11 @@ best(const tt_tuner *t)
 static int
 predict(const tt_tuner *t, const tt_setting *setting, double *log_mean, double *log_sd)
 {
-    double x[TT_KNOBS_MAX];
+    tti_tried described;
     if (t->gp == NULL || tt_gp_rows(t->gp) == 0)
         return 0;
-    tt_search_encode(&t->search, setting, x);
-    tti_tuner_log_t(t, x, log_mean, log_sd);
+    tti_tuner_describe(t, setting, &described);
+    tti_tuner_log_t(t, &described, log_mean, log_sd);
     return isfinite(*log_sd);
 }
 

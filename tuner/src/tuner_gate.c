@@ -57,13 +57,21 @@ remembered(sight *s, const tti_tried *x)
     return &m->statistics;
 }
 
+// Describes the setting at x; returns its trend, relative to the best known setting's.
+static double
+describe_at(const sight *s, const double *x, tti_tried *out)
+{
+    tt_setting setting;
+    tt_search_decode(&s->t->search, x, &setting);
+    tti_tuner_describe(s->t, &setting, out);
+    return out->trend - s->t->tried[s->frame->best].trend;
+}
+
 static double
 score_one(sight *s, const double *x, double t_mean, double t_var)
 {
     tti_tried point;
-    tt_setting setting;
-    tt_search_decode(&s->t->search, x, &setting);
-    tti_tuner_describe(s->t, &setting, &point);
+    t_mean += describe_at(s, x, &point);
     tti_outlook o = tti_tuner_outlook_from(t_mean, t_var, remembered(s, &point));
     double worst = tti_tuner_worst_cost(s->t, s->frame, &point, &o);
     if (!tti_tuner_may_try(s->t, &point))
@@ -93,7 +101,9 @@ score_gradient(void *self, const double *x, double *gradient)
 {
     sight *s = self;
     double mean, var, dm[TT_KNOBS_MAX], dv[TT_KNOBS_MAX], by_mean, by_sd, value;
+    tti_tried point;
     tt_gp_slice_gradient(s->frame->slice, x, &mean, &var, dm, dv);
+    mean += describe_at(s, x, &point);
     score(self, x, 1, &value);
     (void)tt_ei_log_saved(mean, sqrt(var), &by_mean, &by_sd);
     for (uint32_t d = 0; d < s->t->search.dims; d++)
@@ -227,8 +237,8 @@ reference(const tt_tuner *t, double stage, int must_leave)
         !tti_tuner_follows(t, TT_TUNER_RULE_HYSTERESIS))
         return best;
     double mean, sd, mean_best;
-    tti_tuner_log_t(t, current->x, &mean, &sd);
-    tti_tuner_log_t(t, t->tried[best].x, &mean_best, &sd);
+    tti_tuner_log_t(t, current, &mean, &sd);
+    tti_tuner_log_t(t, &t->tried[best], &mean_best, &sd);
     mean -= tti_tuner_log_rate(t, current, t->current, NULL);
     mean_best -= tti_tuner_log_rate(t, &t->tried[best], best, NULL);
     int reverse = best == t->previous && t->window_index - t->moved_window < HISTORY_WINDOWS &&
@@ -245,10 +255,10 @@ open_frame(tt_tuner *t, int must_leave, tti_frame *f, tt_error *err)
     f->stage = isfinite(f->stage) ? f->stage : 0;
     f->best = reference(t, f->stage, must_leave);
     const tti_tried *best = &t->tried[f->best];
-    tti_tuner_log_t(t, best->x, &mean, &sd);
+    tti_tuner_log_t(t, best, &mean, &sd);
     f->best_t = exp(mean);
     f->yardstick = tti_tuner_yardstick(t);
-    tti_tuner_log_t(t, t->tried[f->yardstick].x, &mean, &sd);
+    tti_tuner_log_t(t, &t->tried[f->yardstick], &mean, &sd);
     f->start_t = exp(mean);
     f->best_rate = tti_tuner_log_rate(t, best, f->best, NULL);
     f->start_rate = tti_tuner_log_rate(t, &t->tried[f->yardstick], f->yardstick, NULL);

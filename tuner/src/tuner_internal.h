@@ -54,6 +54,7 @@ typedef struct tti_tried {
     uint32_t feature_count, workers; // workers: 1 under BSP
     uint32_t full_window;            // iterations
     uint32_t merged;                 // iterations a push brings
+    double trend; // log of seconds per iteration, but for a constant, before anything is measured
     double delay; // iterations from reading parameters to applying their gradient, at most
     double lag;   // what was measured of it, in the mean; NAN: nothing
     double borne,
@@ -122,6 +123,7 @@ typedef struct tti_prior {
     tt_tuner_prior told;
     double x[TT_KNOBS_MAX];
     int row; // of the process, -1 = not entered: its run is not on this job's scale yet
+    double trend;
     double stage, y, var; // as entered
 } tti_prior;
 
@@ -269,7 +271,7 @@ double tti_tuner_log_rate(const tt_tuner *t, const tti_tried *setting, uint32_t 
 // The tried setting with the least posterior median of time left.
 uint32_t tti_tuner_incumbent(const tt_tuner *t, double stage);
 // Posterior of log seconds per iteration now.
-void tti_tuner_log_t(const tt_tuner *t, const double *x, double *mean, double *sd);
+void tti_tuner_log_t(const tt_tuner *t, const tti_tried *s, double *mean, double *sd);
 
 // ---- tuner_prior.c: rows of earlier runs ------------------------------------------------------
 

@@ -12,6 +12,16 @@ enum { REFIT_ALWAYS_ROWS = 30, REFIT_EVALUATIONS = 40 };
 // must have been heard, or the sum of their paces lacks some.
 enum { PUSHES_MORE = 4 };
 
+// Log of seconds per iteration, but for a constant, before anything is measured. Where workers are
+// the bottleneck it is as 1 / workers, where servers are as 1 / servers; which of them it is, is
+// not known beforehand. The process has what is left to learn.
+static double
+trend_of(uint32_t workers, uint32_t nodes)
+{
+    const uint32_t servers = nodes > workers ? nodes - workers : 1; // that serve alone
+    return -0.5 * log(TT_MAX(workers, 1u)) - 0.25 * log(servers);
+}
+
 void
 tti_tuner_describe(const tt_tuner *t, const tt_setting *setting, tti_tried *out)
 {
@@ -27,6 +37,7 @@ tti_tuner_describe(const tt_tuner *t, const tt_setting *setting, tti_tried *out)
     out->workers = o->bulk_synchronous ? 1 : TT_MAX(workers, 1u);
     uint32_t merged = o->merged_of != NULL ? o->merged_of(o->callback_self, setting) : 1;
     out->merged = TT_MAX(merged, 1u);
+    out->trend = tti_tuner_follows(t, TT_TUNER_RULE_TREND) ? trend_of(workers, o->nodes) : 0;
     out->delay = (double)out->workers * out->merged;
     uint32_t full = o->window > 0 ? o->window : tt_est_full_window(out->workers);
     full = TT_MAX(full, tt_est_time_window(out->workers));
@@ -63,10 +74,11 @@ tti_tuner_add_row(tt_tuner *t, const tti_measured *m, tt_error *err)
         s->row_weight = total;
         s->row_windows++;
         // var is that of the newest window; all of them together know it better by their number.
-        tt_gp_row row = {s->row_stage, s->log_t, m->var * m->weight / total, s->row_windows};
+        tt_gp_row row = {s->row_stage, s->log_t - s->trend, m->var * m->weight / total,
+                         s->row_windows};
         return tt_gp_replace(t->gp, (uint32_t)s->row, &row, err);
     }
-    tt_gp_row row = {m->stage, m->log_t, m->var, 1};
+    tt_gp_row row = {m->stage, m->log_t - s->trend, m->var, 1};
     TT_TRY(tt_gp_add(t->gp, s->x, &row, err));
     s->row = (int)tt_gp_rows(t->gp) - 1;
     s->row_weight = m->weight;
@@ -121,10 +133,11 @@ tti_tuner_log_rate(const tt_tuner *t, const tti_tried *setting, uint32_t id, dou
 }
 
 void
-tti_tuner_log_t(const tt_tuner *t, const double *x, double *mean, double *sd)
+tti_tuner_log_t(const tt_tuner *t, const tti_tried *s, double *mean, double *sd)
 {
     double stage = tt_estimator_stage(t->estimator), var;
-    tt_gp_predict(t->gp, x, isfinite(stage) ? stage : 0, mean, &var);
+    tt_gp_predict(t->gp, s->x, isfinite(stage) ? stage : 0, mean, &var);
+    *mean += s->trend;
     *sd = sqrt(var);
 }
 
@@ -140,7 +153,7 @@ tti_tuner_incumbent(const tt_tuner *t, double stage)
         const tti_tried *s = &t->tried[i];
         if (s->row < 0 || tti_tuner_is_out(t, s) || !tti_tuner_is_borne(t, s))
             continue;
-        double mean = tt_gp_slice_mean(slice, s->x);
+        double mean = tt_gp_slice_mean(slice, s->x) + s->trend;
         mean -= tti_tuner_log_rate(t, s, i, NULL);
         if (mean < least) {
             least = mean;

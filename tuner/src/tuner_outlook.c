@@ -85,6 +85,7 @@ tti_tuner_outlook(const tt_tuner *t, const tti_frame *f, const tti_tried *x, uin
     double mean, var;
     tti_statistics statistics = tti_tuner_statistics(t, f, x, id);
     tt_gp_slice_eval(f->slice, x->x, 1, &mean, &var);
+    mean += x->trend - t->tried[f->best].trend;
     return tti_tuner_outlook_from(mean, var, &statistics);
 }
 

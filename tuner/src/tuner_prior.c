@@ -38,7 +38,10 @@ tti_tuner_prior_open(tt_tuner *t, tt_error *err)
             continue;
         tti_prior *p = &t->prior[t->prior_count++];
         *p = (tti_prior){.told = *told, .row = -1};
-        tt_search_encode(&t->search, &told->setting, p->x);
+        tti_tried described;
+        tti_tuner_describe(t, &told->setting, &described);
+        memcpy(p->x, described.x, sizeof p->x);
+        p->trend = described.trend;
     }
     return TT_OK;
 }
@@ -88,10 +91,11 @@ tti_tuner_prior_enter(tt_tuner *t, tt_error *err)
     find_offsets(t, offset);
     for (uint32_t i = 0; i < t->prior_count; i++) {
         tti_prior *p = &t->prior[i];
-        double y = p->told.log_s + offset[p->told.run];
+        double y = p->told.log_s + offset[p->told.run] - p->trend;
         double var = p->told.var + p->told.unlike_var * inflate;
         if (t->memory_fails) {
-            y = t->tried[tti_tuner_yardstick(t)].log_t_all;
+            const tti_tried *start = &t->tried[tti_tuner_yardstick(t)];
+            y = start->log_t_all - start->trend;
             var = NOTHING_VAR;
         }
         if (isnan(y))

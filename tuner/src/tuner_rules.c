@@ -9,7 +9,7 @@ static const char *const names[TT_TUNER_RULES] = {
     [TT_TUNER_RULE_CONTROL] = "control",     [TT_TUNER_RULE_REPLICATE] = "replicate",
     [TT_TUNER_RULE_REST] = "rest",           [TT_TUNER_RULE_RATE] = "rate",
     [TT_TUNER_RULE_DELAY] = "delay",         [TT_TUNER_RULE_DRIFT] = "drift",
-    [TT_TUNER_RULE_CURVATURE] = "curvature",
+    [TT_TUNER_RULE_CURVATURE] = "curvature", [TT_TUNER_RULE_TREND] = "trend",
 };
 
 const char *

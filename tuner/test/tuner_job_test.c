@@ -92,7 +92,7 @@ digest_without(unsigned rules, uint64_t seed)
     job_model job;
     job_result result;
     (void)job_make(&job, seed, JOB_START_DEFAULT, 20);
-    job.slow_from_s = 8;
+    job.slow_from_s = 4;
     job.slow_factor = 3;
     job.nan_staleness = 32;
     job.lag_borne = 24;
@@ -192,6 +192,31 @@ test_curvature_ends_staleness(void **state)
     assert_true(longer >= JOBS / 2);
 }
 
+// What is known of machines beforehand, that more workers and more servers are quicker, finds good
+// settings sooner.
+static void
+test_trend_helps(void **state)
+{
+    TT_UNUSED(state);
+    enum { JOBS = 30 };
+    double log_ratio = 0;
+    for (uint64_t seed = 0; seed < JOBS; seed++) {
+        double seconds[2];
+        for (int known = 0; known < 2; known++) {
+            job_model job;
+            job_result result;
+            (void)job_make(&job, 100 + seed, JOB_START_DEFAULT, 10);
+            tt_tuner_options options = job_options(seed);
+            options.without = known ? 0 : 1u << TT_TUNER_RULE_TREND;
+            assert_int_equal(job_execute(&job, &options, NULL, seed, &result), TT_OK);
+            seconds[known] = result.seconds;
+        }
+        log_ratio += log(seconds[1] / seconds[0]) / JOBS;
+    }
+    print_message("with the trend known jobs take %.3f of the time\n", exp(log_ratio));
+    assert_true(log_ratio < 0);
+}
+
 // A warm-up of the learning rate: what the loss bore under a setting that is long in force it bears
 // no longer. Losses that are no numbers fill no window, which would be the end of the job.
 static void
@@ -257,6 +282,7 @@ main(int argc, char **argv)
         cmocka_unit_test(test_equal_seeds),
         cmocka_unit_test(test_a_smaller_step_bears_longer_delays),
         cmocka_unit_test(test_curvature_ends_staleness),
+        cmocka_unit_test(test_trend_helps),
         cmocka_unit_test(test_what_is_in_force_is_watched),
         cmocka_unit_test(test_rules_by_name),
         cmocka_unit_test(test_every_rule_does_something),

@@ -73,6 +73,7 @@ typedef enum tt_tuner_rule {
     TT_TUNER_RULE_DELAY,      // delay x learning rate grows by steps from what was borne
     TT_TUNER_RULE_DRIFT,      // a change of the machine reopens exploring
     TT_TUNER_RULE_CURVATURE,  // staleness ends where the loss bends too much for it
+    TT_TUNER_RULE_TREND,      // more workers and more servers are quicker until seen otherwise
     TT_TUNER_RULES,
 } tt_tuner_rule;
 
