@@ -171,8 +171,8 @@ level_now(const tt_estimator *est, double *sd)
     return recent + share * (at - recent);
 }
 
-// No fall of the loss is to be seen, and the curve has no end in sight either: more than three
-// times as far as it came.
+// No fall of the loss is to be seen, and the curve has no end in sight either: more than ten times
+// as far as it came.
 static int
 is_plateau(const tt_estimator *est, const tti_mixture *mixture)
 {
