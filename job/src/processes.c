@@ -10,9 +10,6 @@
 
 enum { STOP_MS = 5000 };
 
-// How a process ended, when there was no master to be told. What could not be started has -1.
-enum { UNSEEN = -2 };
-
 // What ends sooner after it began will do so again if begun at once; what has lived so long has not
 // ended because of how it began.
 #define SHORT_LIFE_NS UINT64_C(1000000000)
@@ -179,7 +176,7 @@ take_nodes(tti_runtime *rt)
         if (node->pid != 0 || rt->newest->view->is_gone[n])
             continue;
         node->has_ended = 1;
-        node->wait_status = UNSEEN;
+        node->wait_status = TTI_UNSEEN;
         tt_members_lost(&rt->membership.members, n);
     }
 }
@@ -207,6 +204,20 @@ restart_pause_ns(uint32_t deaths)
     return (uint64_t)50000000 << TT_MIN(deaths, 6u);
 }
 
+// One that went with its host did not end by itself, and how often a host is launched anew is
+// looked after where that is done (remote.c).
+static void
+count_death(tti_runtime *rt, uint32_t n)
+{
+    tti_node_process *node = &rt->started->node[n];
+    if (node->wait_status == TTI_HOST_LOST)
+        return;
+    uint64_t now_ns = tt_clock_now(&rt->clock), lived_ns = now_ns - node->begun_ns;
+    uint32_t *deaths = &rt->job->starter->deaths[n];
+    *deaths = lived_ns < LONG_LIFE_NS ? *deaths + 1 : 1;
+    node->next_ns = now_ns + (lived_ns < SHORT_LIFE_NS ? restart_pause_ns(*deaths) : 0);
+}
+
 static void
 hear_end(tti_runtime *rt, const tt_host_news *news)
 {
@@ -219,10 +230,7 @@ hear_end(tti_runtime *rt, const tt_host_news *news)
     tti_membership_exchange(rt); // what it said last
     if (tti_stopping(&rt->board))
         return;
-    uint64_t now_ns = tt_clock_now(&rt->clock), lived_ns = now_ns - node->begun_ns;
-    uint32_t *deaths = &rt->job->starter->deaths[news->task];
-    *deaths = lived_ns < LONG_LIFE_NS ? *deaths + 1 : 1;
-    node->next_ns = now_ns + (lived_ns < SHORT_LIFE_NS ? restart_pause_ns(*deaths) : 0);
+    count_death(rt, news->task);
     tt_members_lost(&rt->membership.members, news->task);
 }
 
@@ -311,8 +319,10 @@ cause(const tti_runtime *rt, uint32_t n, char *out, size_t size)
     const tti_node_process *node = &rt->started->node[n];
     if (!node->has_ended)
         return 0;
-    if (node->wait_status == UNSEEN)
+    if (node->wait_status == TTI_UNSEEN)
         (void)snprintf(out, size, "its process ended while nobody looked after it");
+    else if (node->wait_status == TTI_HOST_LOST)
+        (void)snprintf(out, size, "its host is lost");
     else if (node->wait_status < 0)
         (void)snprintf(out, size, "its process could not be started");
     else if (WIFSIGNALED(node->wait_status))

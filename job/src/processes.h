@@ -14,6 +14,13 @@ struct tt_job;
 struct tti_runtime;
 struct tti_starter;
 
+// How a process ended of which no waitpid tells.
+enum {
+    TTI_NOT_BEGUN = -1, // it could not be started
+    TTI_UNSEEN = -2,    // there was no master to be told
+    TTI_HOST_LOST = -3, // with its host, as far as the master can know
+};
+
 // One node's process.
 typedef struct tti_node_process {
     int pid;         // 0: not there; -1: not known yet

@@ -50,7 +50,7 @@ hear_node(tti_remote *remote, const tti_host_node *said)
         node->has_begun = 1;
     }
     if (is_lost || said->pid == 0) {
-        node->wait_status = is_lost ? -1 : said->wait_status;
+        node->wait_status = is_lost ? TTI_NOT_BEGUN : said->wait_status;
         node->has_ended = 1;
         node->is_asked = 0;
     }
@@ -107,7 +107,7 @@ lose_host(tti_remote *remote, uint32_t h, const char *how)
         tti_remote_node *node = &remote->node[n];
         if (remote->host_of[n] != h || !node->is_asked)
             continue;
-        node->wait_status = -1;
+        node->wait_status = TTI_HOST_LOST;
         node->has_ended = 1;
         node->is_asked = 0;
     }

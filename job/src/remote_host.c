@@ -217,7 +217,7 @@ start(host *h, const uint8_t *payload, size_t size)
         return; // it was said before
     task->start = begin.call.number;
     task->pid = -1;
-    task->wait_status = -1;
+    task->wait_status = TTI_NOT_BEGUN;
     h->has_news = 1;
     if (begin.call.epoch > h->epoch) {
         task->pid = 0;
