@@ -199,7 +199,8 @@ choose_rounds_to_redo(const tti_runtime *rt, tt_ps_view *next)
         least = TT_MIN(least, round);
         most = TT_MAX(most, round);
     }
-    next->redo_from = least > 2 ? least - 2 : 0;
+    // Of who has just come, nothing has been heard: it is not the only one to know how far all are.
+    next->redo_from = TT_MAX(least > 2 ? least - 2 : 0, now->ended_before);
     // What the dead one had begun may not have been heard: the round after what the others have,
     // at most, for that cannot end without theirs. One that had died before and had begun more is
     // none of the owners any more, and its slices may not have been done again yet.

@@ -52,6 +52,22 @@ tti_runtime_take_generation(tti_runtime *rt, tti_generation *generation, uint32_
     return TT_OK;
 }
 
+// BSP: who has begun a round has seen the one three before it end everywhere. Who has just come
+// gives as begun what it will begin with, which is up to two rounds ahead of what the others have.
+static uint32_t
+ended_before(const tti_runtime *rt)
+{
+    const tt_ps_view *now = rt->newest->view;
+    uint32_t least = UINT32_MAX;
+    for (uint32_t k = 0; k < now->slice_count; k++) {
+        uint16_t owner = now->slice_owner[k];
+        least = TT_MIN(least, owner < rt->node_count
+                                  ? tt_load_seq(&rt->standings[owner].round_begun)
+                                  : 0);
+    }
+    return now->slice_count > 0 && least > 4 ? least - 4 : 0;
+}
+
 tt_status
 tti_runtime_publish(tti_runtime *rt,
                     tt_ps_view *view,
@@ -62,6 +78,7 @@ tti_runtime_publish(tti_runtime *rt,
     tti_generation *generation = tt_mem_zalloc(1, sizeof *generation);
     if (generation == NULL)
         return TT_NOMEM;
+    view->ended_before = TT_MAX(view->ended_before, ended_before(rt));
     *generation = (tti_generation){.view = view, .setting = *setting};
     if (tti_runtime_take_generation(rt, generation, shards_moved) != TT_OK) {
         tt_mem_free(generation);

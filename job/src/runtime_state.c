@@ -255,7 +255,7 @@ load_untrained(tti_runtime *rt, tt_archive *in, tt_error *err)
 static void
 begin_at_round(tti_runtime *rt, uint32_t round)
 {
-    rt->newest->view->effective_round = round;
+    rt->newest->view->effective_round = rt->newest->view->ended_before = round;
     tti_work_begin_at_round(&rt->work, round);
     tti_work_begin_at_round(&rt->seen, round);
 }

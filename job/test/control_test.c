@@ -26,6 +26,7 @@ make_generation(void)
     assert_int_equal(tt_ps_view_first(&table, 5, is_server, &generation->view), TT_OK);
     generation->view->effective_round = 17;
     generation->view->redo_until = 19;
+    generation->view->ended_before = 13;
     generation->setting = (tt_setting){.count = 2, .value = {3, 0.25}};
     return generation;
 }
@@ -62,6 +63,7 @@ an_order_is_read_as_it_was_written(void **state)
     const tt_ps_view *a = generation->view, *b = parts.generation->view;
     assert_int_equal(b->effective_round, 17);
     assert_int_equal(b->redo_until, 19);
+    assert_int_equal(b->ended_before, 13);
     assert_memory_equal(a->owner, b->owner, 8 * sizeof *a->owner);
     assert_memory_equal(a->is_worker, b->is_worker, 5);
     assert_memory_equal(a->slice_owner, b->slice_owner, 3 * sizeof *a->slice_owner);

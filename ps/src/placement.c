@@ -46,6 +46,7 @@ copy_view(const tt_ps_view *from, tt_ps_view *to)
     to->lost_at = from->lost_at;
     to->redo_from = from->redo_from;
     to->redo_until = from->redo_until;
+    to->ended_before = from->ended_before;
     to->replicas = from->replicas;
     memcpy(to->slice_owner, from->slice_owner, sizeof to->slice_owner);
     memcpy(to + 1, from + 1, array_bytes(from->partition_count, from->node_count));
@@ -639,6 +640,7 @@ visit(tt_ps_view *view, tt_archive *archive)
     TT_ARCHIVE(archive, view->lost_at);
     TT_ARCHIVE(archive, view->redo_from);
     TT_ARCHIVE(archive, view->redo_until);
+    TT_ARCHIVE(archive, view->ended_before);
     TT_ARCHIVE(archive, view->slice_owner);
     TT_ARCHIVE(archive, view->replicas);
     tt_archive_field(archive, view + 1, array_bytes(view->partition_count, view->node_count));

@@ -115,6 +115,7 @@ typedef struct tt_ps_view {
     // BSP, after the death of a worker: from the first round on that may lack one of its slices,
     // and before the second, workers ask first what is in already.
     uint32_t redo_from, redo_until;
+    uint32_t ended_before; // BSP: rounds before this one were over everywhere when it was published
     uint16_t slice_owner[TT_PS_SLICES_MAX];
     // [node_count]
     uint8_t *is_worker;
