@@ -61,9 +61,8 @@ ended_before(const tti_runtime *rt)
     uint32_t least = UINT32_MAX;
     for (uint32_t k = 0; k < now->slice_count; k++) {
         uint16_t owner = now->slice_owner[k];
-        least = TT_MIN(least, owner < rt->node_count
-                                  ? tt_load_seq(&rt->standings[owner].round_begun)
-                                  : 0);
+        least = TT_MIN(least,
+                       owner < rt->node_count ? tt_load_seq(&rt->standings[owner].round_begun) : 0);
     }
     return now->slice_count > 0 && least > 4 ? least - 4 : 0;
 }
