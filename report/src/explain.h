@@ -32,6 +32,14 @@ typedef struct tti_knob_effect {
     int64_t tried, values;       // different values measured; values it has (0: a real)
 } tti_knob_effect;
 
+// What the run said of the time left beside what it was, asked when 20, 30, ... 90 % of its
+// iterations were done: the last it had said then.
+typedef struct tti_eta_judgement {
+    int64_t asked, good, inside; // good: within a factor of two; inside: in the 80 % interval
+    const tt_store_eta *half;    // said half-way; NULL: nothing
+    double half_left_s;          // what it was
+} tti_eta_judgement;
+
 typedef struct tti_explanation {
     const tti_report *report;
     tti_measured_setting *settings; // in the order of the report's
@@ -49,12 +57,16 @@ typedef struct tti_explanation {
     // Iterations by which gradients may lag, as much as the loss bent last, where that rules out
     // some settings; else NAN.
     double lag_borne;
+    tti_eta_judgement eta; // nothing was asked of a run that did not reach its loss
 } tti_explanation;
 
 TT_NODISCARD tt_status tti_explain(const tti_report *report, tti_explanation *out, tt_error *err);
 void tti_explain_fini(tti_explanation *explanation);
 // Fills in the knobs. errors TT_NOMEM
 TT_NODISCARD tt_status tti_explain_knobs(tti_explanation *explanation, tt_error *err);
+
+// Fills in `eta` (explain_eta.c).
+void tti_explain_eta(tti_explanation *explanation);
 
 // The text of trimtab explain (explain_text.c).
 void tti_print_explanation(const tti_printer *p, const tti_explanation *explanation);

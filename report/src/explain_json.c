@@ -48,16 +48,17 @@ explanation_json(const tti_explanation *e)
             json_decref(knobs);
             return NULL;
         }
-    return json_pack("{s:i, s:s?, s:{s:o, s:o, s:o, s:o, s:o}, s:{s:I, s:I, s:I, s:I, s:o}, s:o, "
-                     "s:o, s:o}",
-                     "explain_version", 1, "run", e->report->run.id, "trust", "end",
-                     measured_json(e->end), "start", measured_json(e->start), "rival",
-                     measured_json(e->rival), "beats_start", tti_json_real(e->end_beats_start),
-                     "beats_rival", tti_json_real(e->end_beats_rival), "trials", "count",
-                     (json_int_t)e->trials, "better", (json_int_t)e->better, "judged",
-                     (json_int_t)e->judged, "inside80", (json_int_t)e->inside, "typical_log_error",
-                     tti_json_real(e->typical_error), "stopped", last_json(e->last), "knobs", knobs,
-                     "lag_borne", tti_json_real(e->lag_borne));
+    return json_pack(
+        "{s:i, s:s?, s:{s:o, s:o, s:o, s:o, s:o}, s:{s:I, s:I, s:I, s:I, s:o}, s:o, "
+        "s:o, s:o, s:{s:I, s:I, s:I}}",
+        "explain_version", 1, "run", e->report->run.id, "trust", "end", measured_json(e->end),
+        "start", measured_json(e->start), "rival", measured_json(e->rival), "beats_start",
+        tti_json_real(e->end_beats_start), "beats_rival", tti_json_real(e->end_beats_rival),
+        "trials", "count", (json_int_t)e->trials, "better", (json_int_t)e->better, "judged",
+        (json_int_t)e->judged, "inside80", (json_int_t)e->inside, "typical_log_error",
+        tti_json_real(e->typical_error), "stopped", last_json(e->last), "knobs", knobs, "lag_borne",
+        tti_json_real(e->lag_borne), "eta", "asked", (json_int_t)e->eta.asked, "within2x",
+        (json_int_t)e->eta.good, "inside80", (json_int_t)e->eta.inside);
 }
 
 static tt_status

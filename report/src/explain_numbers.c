@@ -151,6 +151,7 @@ tti_explain(const tti_report *report, tti_explanation *out, tt_error *err)
     }
     if (status == TT_OK) {
         out->lag_borne = lag_borne(report);
+        tti_explain_eta(out);
         compare(out);
         status = judge(out);
     }

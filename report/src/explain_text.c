@@ -116,6 +116,44 @@ print_trust(const tti_printer *p, const tti_explanation *e)
     paragraph(p, text);
 }
 
+// ---- the time left ---------------------------------------------------------------------------
+
+static void
+say_half(const tti_eta_judgement *j, char *text, size_t size)
+{
+    char was[40], said[40], low[40], high[40];
+    tti_append(text, size,
+               " Half-way it was %s: ", tti_format_time(j->half_left_s, was, sizeof was));
+    if (isinf(j->half->seconds_median)) {
+        tti_append(text, size, "no end was to be seen.");
+        return;
+    }
+    tti_append(text, size, "%s was expected (80 %%: %s to %s).",
+               tti_format_time(j->half->seconds_median, said, sizeof said),
+               tti_format_time(j->half->seconds_p10, low, sizeof low),
+               isinf(j->half->seconds_p90)
+                   ? "no end"
+                   : tti_format_time(j->half->seconds_p90, high, sizeof high));
+}
+
+static void
+print_eta(const tti_printer *p, const tti_explanation *e)
+{
+    char text[TEXT_BYTES] = "";
+    const tti_eta_judgement *j = &e->eta;
+    if (j->asked == 0)
+        return;
+    tti_print_heading(p, "How well the time left was known");
+    tti_append(text, sizeof text,
+               "Asked when 20, 30, ... 90 %% of the iterations were done, it was right within a "
+               "factor of two %" PRId64 " of %" PRId64 " times, and in its 80 %% interval %" PRId64
+               " times.",
+               j->good, j->asked, j->inside);
+    if (j->half != NULL)
+        say_half(j, text, sizeof text);
+    paragraph(p, text);
+}
+
 // ---- how it came to it -----------------------------------------------------------------------
 
 // "servers 2 -> 1" against the setting that was in force.
@@ -367,6 +405,7 @@ tti_print_explanation(const tti_printer *p, const tti_explanation *e)
     tti_print_head(p);
     tti_print_worth(p);
     print_trust(p, e);
+    print_eta(p, e);
     print_story(p, e);
     print_stop(p, e);
     print_knobs(p, e);

@@ -280,6 +280,13 @@ read_sample_totals(tti_report *report, const tt_store_query *row)
     return TT_OK;
 }
 
+static tt_status
+read_eta(tti_report *report, const tt_store_query *row)
+{
+    const tt_store_eta eta = {REAL(0), INT(1), REAL(2), REAL(3), REAL(4), (unsigned)INT(5)};
+    return push(&report->etas, &eta, sizeof eta);
+}
+
 // Blocks fall into the bin of their last iteration, weighted by what they hold. The curve holds
 // sums and the weights share the arena until all rows are read.
 static tt_status
@@ -314,11 +321,12 @@ read_rows(tti_report *report, tt_store *store, const char *sql, row_reader read,
     return status;
 }
 
-// Runs of older programs have no validation.
+// Runs of older programs lack some.
 static tt_status
-read_validations(tti_report *report, const tt_store_query *row)
+read_tables(tti_report *report, const tt_store_query *row)
 {
     report->has_validations = INT(0) > 0;
+    report->has_etas = INT(1) > 0;
     return TT_OK;
 }
 
@@ -338,10 +346,13 @@ static const struct {
     {"SELECT time_s, level, text FROM event ORDER BY time_s, rowid", read_event},
     {"SELECT time_s, iteration, epoch, loss, objective FROM progress ORDER BY time_s",
      read_progress},
-    {"SELECT count(*) FROM sqlite_master WHERE name = 'validation'", read_validations},
+    {"SELECT sum(name = 'validation'), sum(name = 'eta') FROM sqlite_master", read_tables},
     {"SELECT ordinal, time_s, iteration, epoch, loss, accuracy, auc, prior_loss, saved"
      " FROM validation ORDER BY ordinal",
      read_validation},
+    {"SELECT time_s, iteration, seconds_p10, seconds_median, seconds_p90, flags FROM eta"
+     " ORDER BY time_s",
+     read_eta},
     {"SELECT max(time_s), sum(count), sum(not_finite) FROM sample", read_sample_totals},
     {"SELECT min(119, CAST(time_s / (SELECT max(time_s) FROM sample) * 120 AS INTEGER)) AS bin,"
      " sum(loss_mean * (count - not_finite)) / sum(count - not_finite)"
@@ -350,6 +361,13 @@ static const struct {
     {"COMMIT", NULL},
 };
 static_assert(TTI_CURVE_BINS == 120, "the query above divides time into 120 bins");
+
+static int
+is_there(const tti_report *report, row_reader read)
+{
+    return (read != read_validation || report->has_validations) &&
+           (read != read_eta || report->has_etas);
+}
 
 // ---- what follows from it
 // ------------------------------------------------------------------------
@@ -558,7 +576,7 @@ tti_report_load(tti_report *report, const char *run, tt_error *err)
     TT_TRY(open_run(run, &store, err));
     tt_status status = TT_OK;
     for (size_t i = 0; i < TT_COUNT_OF(parts) && status == TT_OK; i++)
-        if (parts[i].read != read_validation || report->has_validations)
+        if (is_there(report, parts[i].read))
             status = read_rows(report, store, parts[i].sql, parts[i].read, err);
     tt_status closed = tt_store_close(store, status == TT_OK ? err : NULL);
     if (status == TT_OK)
@@ -573,10 +591,10 @@ tti_report_load(tti_report *report, const char *run, tt_error *err)
 void
 tti_report_fini(tti_report *report)
 {
-    tti_array *const arrays[] = {&report->metrics,    &report->knobs,  &report->settings,
-                                 &report->windows,    &report->moves,  &report->move_kinds,
-                                 &report->proposals,  &report->events, &report->progress,
-                                 &report->validations};
+    tti_array *const arrays[] = {&report->metrics,     &report->knobs,  &report->settings,
+                                 &report->windows,     &report->moves,  &report->move_kinds,
+                                 &report->proposals,   &report->events, &report->progress,
+                                 &report->validations, &report->etas};
     for (size_t i = 0; i < TT_COUNT_OF(arrays); i++)
         tt_mem_free(arrays[i]->items);
     tt_arena_fini(&report->arena);

@@ -59,10 +59,11 @@ typedef struct tti_report {
     tti_array events;                  // tti_event_row
     tti_array progress;                // tt_store_progress
     tti_array validations;             // tt_store_validation
+    tti_array etas;                    // tt_store_eta
     double curve_loss[TTI_CURVE_BINS]; // mean minibatch loss by time, NAN = none
     double curve_end_s;                // of the last bin; NAN = no samples
     int64_t sampled_iterations, not_finite;
-    int has_validations; // the store has the table
+    int has_validations, has_etas; // the store has the table
     // computed
     double phase_s[TTI_PHASES]; // by tt_store_phase; transition: time in it
     double elapsed_s;           // train_seconds, or the last time known; NAN

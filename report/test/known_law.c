@@ -119,6 +119,23 @@ known_put_run(tt_store *store, const char *status, int64_t end, tt_error *err)
     return tt_store_put_run(store, &run, err);
 }
 
+// Of 25 s, told after every tenth of the iterations: no end to be seen at first, three times what
+// it was at the third, and an interval that does not reach it at the seventh.
+static tt_status
+put_etas(tt_store *store, tt_error *err)
+{
+    for (int tenth = 1; tenth < 10; tenth++) {
+        double left_s = 2.5 * (10 - tenth) * (tenth == 3 ? 3 : 1);
+        const tt_store_eta eta = {.time_s = 2.5 * tenth,
+                                  .iteration = INT64_C(2000) * tenth,
+                                  .seconds_p10 = (tenth == 7 ? 1.1 : 0.8) * left_s,
+                                  .seconds_median = tenth == 1 ? INFINITY : 0.96 * left_s,
+                                  .seconds_p90 = tenth < 3 ? INFINITY : 1.2 * left_s};
+        TT_TRY(tt_store_put_eta(store, &eta, err));
+    }
+    return TT_OK;
+}
+
 static tt_status
 put_all(tt_store *store, const char *status, tt_error *err)
 {
@@ -157,6 +174,7 @@ put_all(tt_store *store, const char *status, tt_error *err)
                                     .proposed = "servers 1 -> 3",
                                     .realised_ratio = (double)NAN};
     TT_TRY(tt_store_put_proposal(store, &last, err));
+    TT_TRY(put_etas(store, err));
     return known_put_run(store, status, KNOWN_SETTINGS - 1, err);
 }
 
