@@ -11,12 +11,14 @@ are at most the target (every 25 iterations, off the clock, unseen by the tuner)
   fixed      100 random settings, one run each (seed 1), capped at 20 times the fastest; worst and average are of these
   best       the ten fastest of them run on two more seeds, the least mean; then timed on fresh seeds
   default    the default setting, untuned, on the fresh seeds
-  tuned      the job tuned, from the default setting, on the fresh seeds
+  tuned      the job tuned, from the default setting, on the fresh seeds, cold
+  warm       the same with a repository that holds the tuned run of one other seed
   paper      the same with the paper's tuner and estimator (tuner.model: paper, docs/paper-mode.md)
 Ratios are by seed: median, quartiles, and a bootstrap interval of the median. A capped run counts as the cap.
 
 What the runs say of the time left beside what it was, what a reconfiguration costs on demand and by checkpoint and restart,
-and which settings estimators name after one window, is measured too: paper_eta.py, paper_moves.py, paper_rank.py. The report of all cells that are done is docs/experiments/paper.md.
+and which settings estimators name after one window, is measured too: paper_eta.py, paper_moves.py, paper_rank.py. What is asked of a
+cell is in paper_bars.py. The report of all cells that are done is docs/experiments/paper.md.
 
 Every finished run is appended to bench/results/paper-CELL.jsonl; started again, the bench goes on where it stopped.
 Another program, job, cluster or space starts afresh. --quick: few settings, short runs: whether the bench works.
@@ -30,7 +32,8 @@ import signal
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import paper_cells as cells  # noqa: E402  (beside this file)
+import paper_bars  # noqa: E402  (beside this file)
+import paper_cells as cells  # noqa: E402
 import paper_eta  # noqa: E402
 import paper_figures  # noqa: E402
 import paper_moves  # noqa: E402
@@ -84,9 +87,10 @@ def run_cell(cell, options):
         paper_eta.show(bench)
         paper_moves.show(bench)
         paper_rank.show(bench)
+        summary = figures.summary()
+        paper_bars.show(summary)
         if options.settings >= SETTINGS:
-            with open(paper_report.summary_path(RESULTS, cell), "w", encoding="utf-8") as file:
-                json.dump(figures.summary(), file)
+            paper_report.keep(cell, summary)
         return figures
     finally:
         bench.close()
@@ -123,7 +127,7 @@ def main(arguments):
     try:
         for cell in chosen(options):
             run_cell(cell, options)
-        report = None if options.settings < SETTINGS else paper_report.write(RESULTS)
+        report = None if options.settings < SETTINGS else paper_report.write()
         if report is not None:
             say("report: " + os.path.relpath(report, runs.ROOT))
     except runs.RunFailed as failure:

@@ -18,6 +18,7 @@ from trimtab_runs import say
 
 SELECTION_SEEDS = (1, 2, 3)  # all settings on the first; the top on the others, too
 FRESH_SEED = 101             # the first of those on which what is compared is timed
+MEMORY_SEED = 201            # of the cold run that a single fresh seed's warm one remembers
 TOP = 10
 CAP = 20.0                   # times Best's time, as it is known from the first selection seed
 CURVE_POINTS = 60
@@ -70,6 +71,8 @@ class Bench:
         self.cell, self.options, self.ledger = cell, options, ledger
         self.scratch = tempfile.mkdtemp(prefix="trimtab-paper-")
         self.files = cells.write_job(cell, data, self.scratch)
+        self.memories = os.path.splitext(ledger.path)[0] + "-memories"
+        os.makedirs(self.memories, exist_ok=True)
         self.lock = threading.Lock()
         rng = random.Random(selftune.DRAW_SEED)
         space = selftune.search_space({}, self.files)
@@ -80,22 +83,23 @@ class Bench:
 
     # ---- one run -------------------------------------------------------------------------------------------------------
 
-    def once(self, key, kind, seed, sets, cap=None, setting=None):
-        """Runs the job unless the ledger has it. A run that did not arrive within `cap` seconds has none (null)."""
+    def once(self, key, kind, seed, sets, cap=None, setting=None, memory=None, cold=False):
+        """Runs the job unless the ledger has it. A run that did not arrive within `cap` seconds has none (null). memory: its
+        repository, which a cold run only writes."""
         if key in self.ledger.rows:
             return
         sets = {"seed": seed, **sets, **runs.setting_keys(setting or {})}
         if cap is not None:
             sets["stop.max_time"] = f"{cap:.6f}s"
         directory = tempfile.mkdtemp(dir=self.scratch)
-        result = runs.run(self.files, sets, directory, timeout=3600)
+        result = runs.run(self.files, sets, directory, timeout=3600, repository=memory or "off", cold=cold)
         seen = read_store(os.path.join(result["run_dir"], "run.db"), self.cell)
         held = seen["held"]
         shutil.rmtree(directory)
         reached = held is not None and (cap is None or held[0] <= cap)
         row = {"key": key, "kind": kind, "seed": seed, "cap": cap, "seconds": held[0] if reached else None,
                "iterations": held[1] if reached else result["iterations"], "tried": seen["tried"], "curve": seen["curve"],
-               "levels": seen["levels"], "eta": seen["eta"], "costs": seen["costs"] if kind in ("tuned", "paper") else None}
+               "levels": seen["levels"], "eta": seen["eta"], "costs": seen["costs"] if kind in ("tuned", "warm", "paper") else None}
         for name in ("status", "stop_reason", "train_seconds", "wall_seconds", "generations", "reconfigure_seconds",
                      "explore_seconds", "setting"):
             row[name] = result.get(name)
@@ -126,6 +130,29 @@ class Bench:
 
     def default(self, seed):
         self.once(f"default:{seed}", "default", seed, UNTUNED, self.limit())
+
+    # ---- tuned jobs ----------------------------------------------------------------------------------------------------
+
+    def memory_of(self, seed):
+        return os.path.join(self.memories, f"{seed}.db")
+
+    def tuned(self, seed):
+        """Cold; what it learned is kept."""
+        key, path = f"tuned:{seed}", self.memory_of(seed)
+        if key not in self.ledger.rows and os.path.exists(path):
+            os.remove(path)
+        self.once(key, "tuned", seed, TUNED, self.cap(), memory=path, cold=True)
+
+    def warm(self, seed, memory_seed):
+        """With what the cold run of another seed has left. It leaves that as it was."""
+        key = f"warm:{seed}"
+        if key in self.ledger.rows:
+            return
+        if not os.path.exists(self.memory_of(memory_seed)):
+            raise runs.RunFailed(f"{self.memory_of(memory_seed)} is missing: remove {self.ledger.path} and begin anew")
+        copy = os.path.join(self.scratch, f"memory-{seed}.db")
+        shutil.copy(self.memory_of(memory_seed), copy)
+        self.once(key, "warm", seed, TUNED, self.cap(), memory=copy)
 
     def limit(self):
         return self.options.limit
@@ -168,6 +195,10 @@ class Bench:
 
     # ---- the whole of it -----------------------------------------------------------------------------------------------
 
+    @staticmethod
+    def selection_seeds():
+        return SELECTION_SEEDS
+
     def fresh_seeds(self):
         return range(FRESH_SEED, FRESH_SEED + self.options.seeds)
 
@@ -179,15 +210,24 @@ class Bench:
         self.together([lambda i=i, s=s: self.fixed(i, s) for s in SELECTION_SEEDS[1:] for i in self.top()])
 
     def compare(self):
-        best, tasks = self.best(), []
-        for seed in self.fresh_seeds():
-            tasks += [lambda s=seed: self.default(s), lambda s=seed: self.fixed(best, s),
-                      lambda s=seed: self.once(f"tuned:{s}", "tuned", s, TUNED, self.cap()),
-                      lambda s=seed: self.once(f"paper:{s}", "paper", s, PAPER, self.cap())]
+        best, seeds, tasks = self.best(), list(self.fresh_seeds()), []
+        for seed in seeds:
+            tasks += [lambda s=seed: self.tuned(s), lambda s=seed: self.fixed(best, s), lambda s=seed: self.default(s)]
+        if len(seeds) == 1:
+            tasks.append(lambda: self.tuned(MEMORY_SEED))
         self.together(tasks)
+        remembered = seeds[-1:] + seeds[:-1] if len(seeds) > 1 else [MEMORY_SEED]
+        self.together([lambda s=s, m=m: self.warm(s, m) for s, m in zip(seeds, remembered)])
+        self.together([lambda s=s: self.once(f"paper:{s}", "paper", s, PAPER, self.cap()) for s in seeds])
+
+    def oracle(self):
+        """Settings that arrived on the first seed, on the others, too: what the estimators' choices are judged by."""
+        arrived = [i for i, (_, capped) in enumerate(self.first_pass()) if not capped]
+        self.together([lambda i=i, s=s: self.fixed(i, s) for i in arrived for s in SELECTION_SEEDS[1:]])
 
     def run(self):
         self.select()
         self.compare()
         paper_moves.measure(self)
+        self.oracle()
         paper_rank.measure(self)

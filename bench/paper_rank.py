@@ -8,8 +8,10 @@ the same run). Each estimator names the setting with the least time left:
               iterations of the window, whether they were merged or not, for its answer is of the order of their number
   default     seconds per iteration over the rate of the pooled estimator, which has seen the reference run until then and
               all the windows; of settings whose gradients lag by less than 0.9 of what the loss bears, if it knows that
-What counts is that setting's true time from the stage's loss to the target, in its own run of the first pass (capped
-ones count as the cap): its place among all (rank, 1 is the best) and how many times the least it is (regret).
+What counts is that setting's true time from the stage's loss to the target, the mean of its own runs on three seeds (one that
+is capped on the first seed counts as the cap): its place among all (rank, 1 is the best) and how many times the least it is
+(regret). The same among those only whose iterations take at most 4 and 14 times what the shortest take (spread): the narrower,
+the less is won by looking at iterations alone.
 """
 import hashlib
 import math
@@ -24,6 +26,7 @@ import trimtab_runs as runs
 from trimtab_runs import say
 
 WINDOWS = (60, 300)  # pushes
+SPREADS = (4, 14)    # of seconds per iteration
 STRETCH = 1000       # of virtual time, for the estimator: paper_rank_bench.c
 PROGRAM = os.path.join(os.path.dirname(runs.PROGRAM), "paper_rank_bench")
 BORNE_SHARE = 0.9    # as the tuner has it: tuner_lag.c
@@ -154,14 +157,26 @@ def measure(bench):
 # ---- ranks -----------------------------------------------------------------------------------------------------------
 
 def true_times(bench, level):
-    """Each setting's time from the stage's loss to the target, in its own run."""
-    times = []
-    for i in range(len(bench.settings)):
-        key = f"fixed:{i}:1"
+    """Each setting's time from the stage's loss to the target, in its own runs."""
+    def one(index, seed):
+        key = f"fixed:{index}:{seed}"
         total, capped = bench.clipped(key)
         begin = bench.ledger.rows[key]["levels"][level]
-        times.append(bench.cap() if capped or begin is None else total - begin)
-    return times
+        return bench.cap() if capped or begin is None else total - begin
+
+    def mean(index):
+        first, *others = bench.selection_seeds()
+        if bench.clipped(f"fixed:{index}:{first}")[1]:
+            return bench.cap()
+        return statistics.fmean(one(index, seed) for seed in (first, *others))
+
+    return [mean(i) for i in range(len(bench.settings))]
+
+
+def iteration_times(bench):
+    """Seconds per iteration of each setting, in its run on the first selection seed."""
+    rows = [bench.ledger.rows[f"fixed:{i}:{bench.selection_seeds()[0]}"] for i in range(len(bench.settings))]
+    return [(row["seconds"] or row["train_seconds"]) / row["iterations"] for row in rows]
 
 
 def score(estimator, answer):
@@ -176,28 +191,35 @@ def score(estimator, answer):
 
 
 def ranks(bench):
-    """{(estimator, pushes): [(rank, regret) a stage]}."""
-    found = {}
+    """{(estimator, pushes, spread): [(rank, regret) a stage]}; spread None: of all settings."""
+    found, paces = {}, iteration_times(bench)
+    pools = {spread: [i for i, pace in enumerate(paces) if pace <= spread * min(paces)] for spread in SPREADS}
+    pools[None] = range(len(paces))
     for row in (bench.ledger.rows.get(key_of(bench, index)) for index in stages(bench)):
         if row is None:
             continue
         times = true_times(bench, row["level"])
-        least = min(times)
         for pushes, answers in row["answers"].items():
             for estimator in ESTIMATORS:
-                choice = int(min(answers, key=lambda i: score(estimator, answers[i])))
-                rank = 1 + sum(time < times[choice] for time in times)
-                found.setdefault((estimator, int(pushes)), []).append((rank, times[choice] / least))
+                for spread, pool in pools.items():
+                    choice = min(pool, key=lambda i: score(estimator, answers[str(i)]))
+                    rank = 1 + sum(times[i] < times[choice] for i in pool)
+                    found.setdefault((estimator, int(pushes), spread), []).append((rank, times[choice] / min(times[i] for i in pool)))
     return found
 
 
 def show(bench):
+    def order(item):
+        estimator, pushes, spread = item[0]
+        return pushes, spread or math.inf, ESTIMATORS.index(estimator)
+
     table = [f"  what the estimators choose of {len(bench.settings)} settings:"]
-    for (estimator, pushes), values in sorted(ranks(bench).items(), key=lambda item: (item[0][1], ESTIMATORS.index(item[0][0]))):
+    for (estimator, pushes, spread), values in sorted(ranks(bench).items(), key=order):
+        among = "" if spread is None else f", among those within {spread} x"
         mean_rank = statistics.fmean(rank for rank, _ in values)
         regret = statistics.fmean(regret for _, regret in values)
-        runs.print_line("paper", f"rank {estimator} {pushes} pushes", {"cell": bench.cell.name}, 1,
+        runs.print_line("paper", f"rank {estimator} {pushes} pushes", {"cell": bench.cell.name, "spread": spread}, 1,
                         [rank for rank, _ in values], "rank", mean=mean_rank, regret=regret)
         table.append(f"    {estimator:10} {pushes:3} pushes: average rank {mean_rank:6.2f}, mean regret {regret:6.3f}, "
-                     f"{len(values)} stages")
+                     f"{len(values)} stages{among}")
     say("\n".join(table))

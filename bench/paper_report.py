@@ -1,17 +1,18 @@
 """The report of bench/run paper: docs/experiments/paper.md and its pictures, from the summaries of the cells that are done
-(bench/results/paper-CELL.summary.json). Used by paper.py beside it."""
-import glob
+(docs/experiments/paper-CELL.json, so that cells can be measured on different days). Used by paper.py beside it."""
 import json
 import os
 import statistics
+import subprocess
 
+import paper_bars
 import paper_cells as cells
 import paper_figures
 import paper_svg
 import trimtab_runs as runs
 
 DIRECTORY = os.path.join(runs.ROOT, "docs", "experiments")
-KINDS = ("worst", "average", "default", "paper", "tuned", "best")
+KINDS = ("worst", "average", "default", "paper", "tuned", "warm", "best")
 # arXiv 1810.02935, LogR and SVM: its own tuned jobs, which are to be compared with `paper` here.
 PUBLISHED = {
     "tuned / best": ("1.60", "1.29"), "average / tuned": ("1.53", "2.66"), "worst / tuned": ("6", "25"),
@@ -20,20 +21,31 @@ PUBLISHED = {
 }
 
 
-def summary_path(results, cell):
-    return os.path.join(results, f"paper-{cell.name}.summary.json")
+def summary_path(cell):
+    return os.path.join(DIRECTORY, f"paper-{cell.name}.json")
 
 
-def read_summaries(results):
+def revision():
+    """Of the program's source, with a + where it differs from what is committed."""
+    done = subprocess.run(["git", "describe", "--always", "--abbrev=9", "--dirty=+"], cwd=runs.ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+def keep(cell, summary):
+    os.makedirs(DIRECTORY, exist_ok=True)
+    with open(summary_path(cell), "w", encoding="utf-8") as file:
+        json.dump({**summary, "revision": revision()}, file)
+        file.write("\n")
+
+
+def read_summaries():
     """The summaries there are, in the order of the cells."""
-    order = {cell.name: i for i, cell in enumerate(cells.CELLS)}
     found = []
-    for path in glob.glob(os.path.join(results, "paper-*.summary.json")):
-        with open(path, encoding="utf-8") as file:
-            summary = json.load(file)
-        if summary["cell"] in order:
-            found.append(summary)
-    return sorted(found, key=lambda summary: order[summary["cell"]])
+    for cell in cells.CELLS:
+        if os.path.exists(summary_path(cell)):
+            with open(summary_path(cell), encoding="utf-8") as file:
+                found.append(json.load(file))
+    return found
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
@@ -61,7 +73,7 @@ def percent(value):
 def eta_of(summary):
     """Shares of the answers within a factor of two, and of the intervals that held, of each kind of run."""
     head = ["runs", "how many", "asked", "within 2x", "80 % interval holds", "too low", "too high", "no end seen"]
-    names = {"fixed": "fixed settings", "tuned": "tuned", "paper": "the paper's tuner and estimator"}
+    names = {"fixed": "fixed settings", "tuned": "tuned, cold", "paper": "the paper's tuner and estimator"}
     return table(head, [[names[kind], t["runs"], t["asked"], *(percent(t[key]) for key in ("good", "held", "low", "high", "never"))]
                         for kind, t in summary["eta"].items()])
 
@@ -74,8 +86,8 @@ def restart_ratio(summary):
     return costs["checkpoint"][0] / costs["on_demand"][0]
 
 
-def rank_of(summary, estimator, pushes):
-    values = summary["ranks"].get(f"{estimator}|{pushes}", [])
+def rank_of(summary, estimator, pushes, spread="all"):
+    values = summary["ranks"].get(f"{estimator}|{pushes}|{spread}", [])
     return (statistics.fmean(v[0] for v in values), statistics.fmean(v[1] for v in values)) if values else None
 
 
@@ -85,6 +97,8 @@ def beside_the_paper(summaries):
         ours = [f"{middle(s['ratios'][key.format('tuned')]):.2f}; {middle(s['ratios'][key.format('paper')]):.2f}"
                 for s in summaries]
         rows.append([name, *PUBLISHED[name], *ours])
+    rows.append(["warm / best", "-", "-", *(f"{middle(s['ratios']['warm/best']):.2f}" for s in summaries)])
+    rows.append(["a switch of tuned jobs, iterations (median)", "-", "-", *(f"{s['switches'][1]:.1f}" for s in summaries)])
     for words, key in (("time left within 2x, fixed settings", "good"), ("its 80 % interval holds", "held")):
         rows.append([words, "-", "-", *(percent(s["eta"]["fixed"][key]) if "fixed" in s["eta"] else "-" for s in summaries)])
     ranks = []
@@ -104,7 +118,7 @@ def beside_the_paper(summaries):
 def times_of(summary):
     rows = [["worst of the fixed", f"{summary['worst']:.2f}", "", "", ""],
             ["average of the fixed", f"{summary['average']:.2f}", "", "", ""]]
-    for kind in ("default", "paper", "tuned", "best"):
+    for kind in ("default", "paper", "tuned", "warm", "best"):
         count, each = summary["iterations"][kind]
         rows.append([kind, f"{middle(summary['times'][kind]):.2f}", f"{count:.0f}", f"{1e3 * each:.3f}",
                      summary["cut"][kind] or ""])
@@ -123,13 +137,15 @@ def moves_of(summary):
 
 def ranks_of(summary):
     rows = []
+    columns = [(60, "all"), (300, "all"), (300, 14), (300, 4)]
     for estimator in ("default", "paper k=1", "paper k=2", "paper k=10", "hwonly"):
         row = [estimator]
-        for pushes in (60, 300):
-            value = rank_of(summary, estimator, pushes)
+        for pushes, spread in columns:
+            value = rank_of(summary, estimator, pushes, spread)
             row += [f"{value[0]:.1f}", f"{value[1]:.3f}"] if value else ["-", "-"]
         rows.append(row)
-    return table(["estimator", "rank, 60 pushes", "regret", "rank, 300 pushes", "regret"], rows)
+    return table(["estimator", "rank, 60 pushes", "regret", "rank, 300 pushes", "regret", "rank, 300, within 14 x", "regret",
+                  "rank, 300, within 4 x", "regret"], rows)
 
 
 def settings_of(summary):
@@ -148,10 +164,17 @@ first of two evaluations of the whole training objective in a row that hold the 
 clock, by the same rule for all runs. A merged push counts as the iterations it stands for.
 
 *published* is "Towards Self-Tuning Parameter Servers" (arXiv 1810.02935) on its own hosts, data and system; `paper` is what its
-tuner and estimator, as its text describes them, do on ours ([paper-mode](../paper-mode.md)); `tuned` is the default tuner. In
-the columns of cells, the first figure is of `tuned`, the second of `paper`. Worst and average are of {settings} random settings, one
+tuner and estimator, as its text describes them, do on ours ([paper-mode](../paper-mode.md)); `tuned` is the default tuner, `warm`
+the same with a repository that holds one run of the job with another seed. In the columns of cells, the first figure is of `tuned`, the second of `paper`. Worst and average are of {settings} random settings, one
 run each, capped at 20 times the fastest; best is that of the ten fastest with the least mean of three runs, timed on fresh seeds
-like the others. Ratios are by seed: median (quartiles; 95 % bootstrap interval of the median), {seeds} seeds.
+like the others. Ratios are by seed: median (quartiles; 95 % bootstrap interval of the median).
+
+"""
+
+
+BARS = """
+What is asked of each cell: the figure (and its bound), in bold where it does not hold. Tuned over best may be 1.10 where a switch
+costs fewer than 5 iterations, 1.25 elsewhere; within 4 x the bound of the rank is half of what looking at iteration times alone gets.
 
 """
 
@@ -163,6 +186,7 @@ def cell_page(summary):
 
 Step {summary['step']:g}, target {summary['target']:g}; {summary['capped']} of {summary['settings']} fixed settings were capped at \
 {summary['cap']:.1f} s. The best takes {summary['best_pushes']:.0f} pushes.
+{summary['seeds']} seeds, program of revision {summary['revision']}.
 
 ![loss against time and iterations](paper-{name}.svg)
 
@@ -179,14 +203,15 @@ cheaper here than on any real cluster.
 
 {moves_of(summary)}
 Which setting an estimator names after one window of so many pushes, from the same model, at {summary['stages']} stages of the job:
-its place among {summary['settings']} (1 is the best), and its time over the least.
+its place among {summary['settings']} (1 is the best), and its time over the least, by the mean of three runs a setting; and the same among
+those settings whose iterations take at most 14 and 4 times what the shortest take.
 
 {ranks_of(summary)}"""
 
 
-def write(results):
+def write():
     """Writes page and pictures of what is there; returns the page's path, or None when there is nothing."""
-    summaries = read_summaries(results)
+    summaries = read_summaries()
     if not summaries:
         return None
     os.makedirs(DIRECTORY, exist_ok=True)
@@ -194,11 +219,12 @@ def write(results):
     for s in summaries:
         best = middle(s["times"]["best"])
         heights[s["cell"]] = {"worst": s["worst"] / best, "average": s["average"] / best, "best": 1.0,
-                              **{kind: middle(s["times"][kind]) / best for kind in ("default", "paper", "tuned")}}
+                              **{kind: middle(s["times"][kind]) / best for kind in ("default", "paper", "tuned", "warm")}}
         put(f"paper-{s['cell']}.svg", paper_svg.loss_curves(s["cell"], s["curves"], s["target"]))
     put("paper-times.svg", paper_svg.bars("time to the target over best's", heights, KINDS, "time / best"))
-    page = HEAD.format(settings=summaries[0]["settings"], seeds=summaries[0]["seeds"])
+    page = HEAD.format(settings=summaries[0]["settings"])
     page += "![time to the target, over the best fixed setting's](paper-times.svg)\n\n" + beside_the_paper(summaries)
+    page += BARS + table(["", *(s["cell"] for s in summaries)], paper_bars.lines(summaries))
     page += "\n" + "\n".join(cell_page(s) for s in summaries)
     put("paper.md", page)
     return os.path.join(DIRECTORY, "paper.md")
