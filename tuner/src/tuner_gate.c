@@ -1,8 +1,8 @@
 // The gate: expected seconds saved against the seconds it costs to find out.
 //
 // B: the best known setting; cur: the one in force; X: a candidate; R(a, b): seconds a switch
-// loses. Delta: log of (time left under X / time left under B), mean m and s.d. s of the joint
-// posterior.
+// loses. Delta: log of (time left under X / time left under B), mean m; s is the s.d. of what a
+// window can tell of it, the seconds an iteration, of the joint posterior.
 //
 //     d     = -m / s
 //     EI(X) = left_B (Phi(d) - exp(m + s^2 / 2) Phi(d - s))

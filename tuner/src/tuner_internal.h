@@ -79,14 +79,16 @@ typedef struct tti_tried {
 
 // What one (hypothetical) setting is compared with the reference.
 typedef struct tti_outlook {
-    double mean, sd;     // of log (time left under it / under the reference)
+    // Of log (time left under it / under the reference); the s.d. is that of the seconds per
+    // iteration alone.
+    double mean, sd;
     double sound;        // probability that the loss does not rise
     double t_mean, t_sd; // of log (seconds per iteration / those of the reference)
 } tti_outlook;
 
 // What statistics make of a setting against the reference.
 typedef struct tti_statistics {
-    double log_rate, var; // difference of log rates
+    double log_rate; // difference of log rates
     double sound;
 } tti_statistics;
 
@@ -227,7 +229,8 @@ struct tt_tuner {
     int in_transition;   // parameters or data still move
     int transition_seen; // they moved within this window: no time row
     int fit_in_window;
-    double window_loss;   // of the iteration just before the window
+    double busy;        // share of a worker's cycle that it computes, at the start; NAN: not known
+    double window_loss; // of the iteration just before the window
     double paper_worst_s; // largest y told so far
     double ref_t; // what a trial is compared with: seconds per iteration, log rate and its id
     double ref_rate;
@@ -262,6 +265,8 @@ struct tt_tuner {
 // Adds a setting, or finds it. TTI_TUNER_NOBODY when memory is short.
 uint32_t tti_tuner_adopt(tt_tuner *t, const tt_setting *setting);
 void tti_tuner_describe(const tt_tuner *t, const tt_setting *setting, tti_tried *out);
+// The trend has become another one; before there is any row.
+void tti_tuner_trend_changed(tt_tuner *t);
 // Enters a window's seconds per iteration as the row of the setting in force.
 TT_NODISCARD tt_status tti_tuner_add_row(tt_tuner *t, const tti_measured *m, tt_error *err);
 TT_NODISCARD tt_status tti_tuner_refit(tt_tuner *t, tt_error *err);
@@ -320,6 +325,8 @@ uint32_t tti_tuner_replicates(const tt_tuner *t);
 void tti_tuner_note_lag(tt_tuner *t, const tt_est_window *w);
 // Iterations by which gradients may lag; INFINITY: not known.
 double tti_tuner_lag_borne(const tt_tuner *t);
+// The first window has ended: what it tells of where the time goes, for the trend.
+void tti_tuner_note_busy(tt_tuner *t);
 // By which they do under it, measured or expected.
 double tti_tuner_lag(const tt_tuner *t, const tti_tried *x);
 // Its lag can be borne.

@@ -27,6 +27,8 @@ static const double TRIED_SHARE = 0.8, USED_SHARE = 0.85, LEFT_SHARE = 0.9;
 static const double NEWER = 0.5;
 // No less of a cycle than this lies between pull and push.
 static const double LEAST_SHARE = 0.55;
+// A loss that bears a lag so many times as long as that of the start setting has not begun to bend.
+static const double UNBENT = 100;
 
 void
 tti_tuner_note_lag(tt_tuner *t, const tt_est_window *w)
@@ -36,6 +38,21 @@ tti_tuner_note_lag(tt_tuner *t, const tt_est_window *w)
         return;
     const double lag = w->staleness + (s->merged - 1) / 2.0;
     s->lag = isfinite(s->lag) ? s->lag + NEWER * (lag - s->lag) : lag;
+}
+
+// A worker that computes for the share c of its cycle has pulled and pushed for the rest, half of
+// which lies between the reading of parameters and the application: lag / delay = (1 + c) / 2.
+// Merging is only hoped for where it is known how far it may go: a hinge loss bends for the first
+// time when examples reach the margin, and longer delays explode there.
+void
+tti_tuner_note_busy(tt_tuner *t)
+{
+    const tti_tried *s = &t->tried[t->current];
+    if (isfinite(t->busy) || t->gp == NULL || tt_gp_rows(t->gp) > 0 || t->current != t->own_id ||
+        !isfinite(s->lag) || !(tti_tuner_lag_borne(t) < UNBENT * s->lag))
+        return;
+    t->busy = fmin(fmax(2 * s->lag / s->delay - 1, 0), 1);
+    tti_tuner_trend_changed(t);
 }
 
 double

@@ -14,12 +14,16 @@ enum { PUSHES_MORE = 4 };
 
 // Log of seconds per iteration, but for a constant, before anything is measured. Where workers are
 // the bottleneck it is as 1 / workers, where servers are as 1 / servers; which of them it is, is
-// not known beforehand. The process has what is left to learn.
+// not known beforehand. Merged iterations share a pull and a push, which take what a worker does
+// not compute of its cycle, as the start setting's first window tells. About half of each is
+// believed: the process has what is left to learn.
 static double
-trend_of(uint32_t workers, uint32_t nodes)
+trend_of(const tt_tuner *t, const tti_tried *x, uint32_t workers)
 {
+    const uint32_t nodes = t->options.nodes;
     const uint32_t servers = nodes > workers ? nodes - workers : 1; // that serve alone
-    return -0.5 * log(TT_MAX(workers, 1u)) - 0.25 * log(servers);
+    const double waits = isfinite(t->busy) ? 1 - t->busy : 0;
+    return -0.5 * log(TT_MAX(workers, 1u)) - 0.25 * log(servers) - 0.5 * waits * log(x->merged);
 }
 
 void
@@ -37,12 +41,31 @@ tti_tuner_describe(const tt_tuner *t, const tt_setting *setting, tti_tried *out)
     out->workers = o->bulk_synchronous ? 1 : TT_MAX(workers, 1u);
     uint32_t merged = o->merged_of != NULL ? o->merged_of(o->callback_self, setting) : 1;
     out->merged = TT_MAX(merged, 1u);
-    out->trend = tti_tuner_follows(t, TT_TUNER_RULE_TREND) ? trend_of(workers, o->nodes) : 0;
+    out->trend = tti_tuner_follows(t, TT_TUNER_RULE_TREND) ? trend_of(t, out, workers) : 0;
     out->delay = (double)out->workers * out->merged;
     uint32_t full = o->window > 0 ? o->window : tt_est_full_window(out->workers);
     full = TT_MAX(full, tt_est_time_window(out->workers));
     uint32_t heard = (out->workers + PUSHES_MORE) * out->merged;
     out->full_window = out->merged > 1 ? TT_MAX(full, heard) : full;
+}
+
+static void
+set_trend(const tt_tuner *t, const tt_setting *setting, double *trend)
+{
+    tti_tried described;
+    tti_tuner_describe(t, setting, &described);
+    *trend = described.trend;
+}
+
+void
+tti_tuner_trend_changed(tt_tuner *t)
+{
+    TT_ASSERT(tt_gp_rows(t->gp) == 0);
+    set_trend(t, &t->own.setting, &t->own.trend);
+    for (size_t i = 0; i < t->tried_count; i++)
+        set_trend(t, &t->tried[i].setting, &t->tried[i].trend);
+    for (uint32_t i = 0; i < t->prior_count; i++)
+        set_trend(t, &t->prior[i].told.setting, &t->prior[i].trend);
 }
 
 uint32_t
@@ -128,7 +151,7 @@ tti_tuner_log_rate(const tt_tuner *t, const tti_tried *setting, uint32_t id, dou
         moved += difference * difference;
         size += setting->feature[i] * setting->feature[i];
     }
-    // s.d. of the rate's difference to the start setting, see add_rate in tuner_gate.c.
+    // s.d. of the rate's difference to the start setting: of the features in which they differ.
     return mean - STATISTICS_CAUTION * spread * (size > 0 ? sqrt(moved / size) : 0);
 }
 

@@ -30,26 +30,16 @@ soundness(const tt_tuner *t, const tti_tried *x)
 tti_statistics
 tti_tuner_statistics(const tt_tuner *t, const tti_frame *f, const tti_tried *x, uint32_t id)
 {
-    const tti_tried *best = &t->tried[f->best];
-    double sd_x, sd_best, apart = 0, size = 0;
-    double rate = tti_tuner_log_rate(t, x, id, &sd_x);
-    (void)tti_tuner_log_rate(t, best, f->best, &sd_best);
-    for (uint32_t i = 0; i < x->feature_count; i++) {
-        double difference = x->feature[i] - best->feature[i];
-        apart += difference * difference;
-        size += x->feature[i] * x->feature[i] + best->feature[i] * best->feature[i];
-    }
-    // Both rates come from one regression: only the features in which they differ are uncertain.
-    // Exact while its posterior is as round as its prior.
-    double var = size > 0 ? (sd_x * sd_x + sd_best * sd_best) * apart / size : 0;
-    return (tti_statistics){rate - f->best_rate, var, soundness(t, x)};
+    return (tti_statistics){tti_tuner_log_rate(t, x, id, NULL) - f->best_rate, soundness(t, x)};
 }
 
+// What is not known of the rate does not count as hope: a window is too short to tell, so that the
+// same settings would be tried again and again.
 tti_outlook
 tti_tuner_outlook_from(double t_mean, double t_var, const tti_statistics *s)
 {
     return (tti_outlook){.mean = t_mean - s->log_rate,
-                         .sd = sqrt(t_var + s->var),
+                         .sd = sqrt(t_var),
                          .sound = s->sound,
                          .t_mean = t_mean,
                          .t_sd = sqrt(t_var)};

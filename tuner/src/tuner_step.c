@@ -64,6 +64,7 @@ close_window(tt_tuner *t, int abandoned, int cut, tt_est_window *w)
 {
     tt_estimator_end(t->estimator, !abandoned, w);
     tti_tuner_note_lag(t, w);
+    tti_tuner_note_busy(t);
     const double borne = tti_tuner_lag_borne(t);
     tt_tuner_window_record record = {.index = t->window_index++,
                                      .setting_id = t->current,

@@ -73,7 +73,7 @@ typedef enum tt_tuner_rule {
     TT_TUNER_RULE_DELAY,      // delay x learning rate grows by steps from what was borne
     TT_TUNER_RULE_DRIFT,      // a change of the machine reopens exploring
     TT_TUNER_RULE_CURVATURE,  // staleness ends where the loss bends too much for it
-    TT_TUNER_RULE_TREND,      // more workers and more servers are quicker until seen otherwise
+    TT_TUNER_RULE_TREND,      // more workers, servers, merging: quicker until seen otherwise
     TT_TUNER_RULES,
 } tt_tuner_rule;
 
@@ -167,9 +167,11 @@ typedef struct tt_tuner_proposal {
     const tt_setting *considered; // STAY, HELD, QUIT: the best untried setting looked at, which
                                   // ei_s and cost_s are of; NULL: none. Borrowed for the call
     double predicted_s;           // seconds per iteration, median
-    double log_ratio_mean, log_ratio_sd; // log of (time left under it / under the best known one)
-    double ei_s, cost_s;                 // expected seconds saved; seconds it costs to find out
-    double guard_left_s;                 // what the guard still allows to be lost
+    // log of (time left under it / under the best known one); the s.d. is that of the seconds an
+    // iteration
+    double log_ratio_mean, log_ratio_sd;
+    double ei_s, cost_s;   // expected seconds saved; seconds it costs to find out
+    double guard_left_s;   // what the guard still allows to be lost
     double realised_ratio; // measured: as log_ratio_mean, exponentiated; NAN until known
     char reason[TT_TUNER_REASON_MAX];
 } tt_tuner_proposal;
