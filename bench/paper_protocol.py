@@ -92,7 +92,7 @@ class Bench:
         if cap is not None:
             sets["stop.max_time"] = f"{cap:.6f}s"
         directory = tempfile.mkdtemp(dir=self.scratch)
-        result = runs.run(self.files, sets, directory, timeout=3600, repository=memory or "off", cold=cold)
+        result = runs.run(self.files, {**sets, "repository": memory or "off"}, directory, timeout=3600, cold=cold)
         seen = read_store(os.path.join(result["run_dir"], "run.db"), self.cell)
         held = seen["held"]
         shutil.rmtree(directory)

@@ -408,7 +408,8 @@ tti_warm_find(tt_job *job, int cold)
     tt_error err = {0};
     *warm = (tti_warm){.cold = cold};
     const char *why = NULL;
-    if (job->spec.engine == TTI_ENGINE_SIMULATED) { // what a model of hosts says is no experience
+    // What a model of hosts says is no experience, but for other jobs on such hosts.
+    if (job->spec.engine == TTI_ENGINE_SIMULATED && strcmp(job->spec.repository, "auto") == 0) {
         (void)snprintf(warm->reason, sizeof warm->reason,
                        "nothing is taken from it or kept in it: the hosts are simulated");
         return;
