@@ -152,8 +152,9 @@ receive(tt_mesh *self, uint32_t node, uint32_t limit, tt_mesh_handler *handle, v
     tick(net);
     if (handled < limit)
         handled += take_backlog(net, limit - handled, handle, handler);
-    // However many messages wait: others who want to connect have a time-out.
-    return handled + take_events(net, limit - handled, handle, handler);
+    if (handled < limit)
+        handled += take_events(net, limit - handled, handle, handler);
+    return handled;
 }
 
 // ---- waiting -----------------------------------------------------------------------------------

@@ -225,6 +225,42 @@ test_all_talk_with_all_encrypted(void **state)
     check_all_with_all(0);
 }
 
+// ---- long messages alone -----------------------------------------------------------------------
+
+// Nothing comes after it that would wake whoever waits for more than is still to come.
+static void
+check_long_alone(int is_open)
+{
+    enum { LONG = 60 };
+    world w;
+    end a, b;
+    open_world(&w, is_open);
+    open_end(&a, &w, 0);
+    open_end(&b, &w, 2);
+    for (uint64_t i = 0; i < LONG; i++) {
+        send_and_listen(&a, 16 * i, &b, LIMIT_S);
+        assert_int_equal(b.heard, i + 1);
+        assert_int_equal(b.bad, 0);
+    }
+    tt_mesh_close(a.mesh);
+    tt_mesh_close(b.mesh);
+    close_world(&w);
+}
+
+static void
+test_long_messages_come_alone_openly(void **state)
+{
+    TT_UNUSED(state);
+    check_long_alone(1);
+}
+
+static void
+test_long_messages_come_alone_encrypted(void **state)
+{
+    TT_UNUSED(state);
+    check_long_alone(0);
+}
+
 // ---- ends that go and come ---------------------------------------------------------------------
 
 // Till one of e's messages, of which it sends more and more, has come.
@@ -569,6 +605,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_talk_with_all_openly),
         cmocka_unit_test(test_all_talk_with_all_encrypted),
+        cmocka_unit_test(test_long_messages_come_alone_openly),
+        cmocka_unit_test(test_long_messages_come_alone_encrypted),
         cmocka_unit_test(test_ends_come_back),
         cmocka_unit_test(test_dead_peers_are_dropped),
         cmocka_unit_test(test_nobody_waits_for_who_is_not_there),
