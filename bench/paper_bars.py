@@ -1,5 +1,6 @@
 """What is asked of a cell of bench/run paper, and whether it holds. Used by paper.py and paper_report.py."""
 import operator
+import statistics
 
 import trimtab_runs as runs
 from trimtab_runs import say
@@ -11,10 +12,10 @@ def middle(values):
     return runs.quartiles(values)[1]
 
 
-def mean_of(summary, estimator, spread, part):
-    """Mean rank (part 0) or regret (1) of an estimator's choices after 300 pushes, or None."""
-    values = summary["ranks"].get(f"{estimator}|300|{spread}", [])
-    return sum(value[part] for value in values) / len(values) if values else None
+def rank_of(summary, estimator, pushes, spread="all"):
+    """Mean (rank, regret) of an estimator's choices after so many pushes, or None."""
+    values = summary["ranks"].get(f"{estimator}|{pushes}|{spread}", [])
+    return tuple(statistics.fmean(value[part] for value in values) for part in (0, 1)) if values else None
 
 
 def judge(summary):
@@ -32,12 +33,13 @@ def judge(summary):
     ask("worst / tuned", middle(ratios["worst/tuned"]), ">=", 8)
     ask("share of the job reconfiguring", middle(ratios["tuned reconfiguring"]), "<=", 0.05)
     if summary["cell"].endswith("-stale"):
-        ask("rank of the choice, within 14 x", mean_of(summary, "default", 14, 0), "<=", 3)
-        others = mean_of(summary, "hwonly", 4, 0)
-        ask("rank of the choice, within 4 x", mean_of(summary, "default", 4, 0), "<=", None if others is None else others / 2)
+        wide, narrow, others = (rank_of(summary, who, 300, spread) for who, spread in (("default", 14), ("default", 4), ("hwonly", 4)))
+        ask("rank of the choice, within 14 x", wide and wide[0], "<=", 3)
+        ask("rank of the choice, within 4 x", narrow and narrow[0], "<=", others and others[0] / 2)
     else:
-        ask("rank of the choice", mean_of(summary, "default", "all", 0), "<=", 3)
-        ask("regret of the choice", mean_of(summary, "default", "all", 1), "<=", 1.05)
+        rank, regret = rank_of(summary, "default", 300) or (None, None)
+        ask("rank of the choice", rank, "<=", 3)
+        ask("regret of the choice", regret, "<=", 1.05)
     fixed = summary["eta"].get("fixed")
     if fixed is not None:
         ask("time left within 2x", fixed["good"], ">=", 0.85)

@@ -2,7 +2,6 @@
 (docs/experiments/paper-CELL.json, so that cells can be measured on different days). Used by paper.py beside it."""
 import json
 import os
-import statistics
 import subprocess
 
 import paper_bars
@@ -55,10 +54,6 @@ def table(head, rows):
     return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows]) + "\n"
 
 
-def middle(values):
-    return runs.quartiles(values)[1]
-
-
 def spread(values, digits=2):
     """Median, quartiles and the interval of the median, in one cell of a table."""
     low, mid, high = runs.quartiles(values)
@@ -86,28 +81,23 @@ def restart_ratio(summary):
     return costs["checkpoint"][0] / costs["on_demand"][0]
 
 
-def rank_of(summary, estimator, pushes, spread="all"):
-    values = summary["ranks"].get(f"{estimator}|{pushes}|{spread}", [])
-    return (statistics.fmean(v[0] for v in values), statistics.fmean(v[1] for v in values)) if values else None
-
-
 def beside_the_paper(summaries):
     rows = []
     for name, key in (("tuned / best", "{}/best"), ("average / tuned", "average/{}"), ("worst / tuned", "worst/{}")):
-        ours = [f"{middle(s['ratios'][key.format('tuned')]):.2f}; {middle(s['ratios'][key.format('paper')]):.2f}"
+        ours = [f"{paper_bars.middle(s['ratios'][key.format('tuned')]):.2f}; {paper_bars.middle(s['ratios'][key.format('paper')]):.2f}"
                 for s in summaries]
         rows.append([name, *PUBLISHED[name], *ours])
-    rows.append(["warm / best", "-", "-", *(f"{middle(s['ratios']['warm/best']):.2f}" for s in summaries)])
+    rows.append(["warm / best", "-", "-", *(f"{paper_bars.middle(s['ratios']['warm/best']):.2f}" for s in summaries)])
     rows.append(["a switch of tuned jobs, iterations (median)", "-", "-", *(f"{s['switches'][1]:.1f}" for s in summaries)])
     for words, key in (("time left within 2x, fixed settings", "good"), ("its 80 % interval holds", "held")):
         rows.append([words, "-", "-", *(percent(s["eta"]["fixed"][key]) if "fixed" in s["eta"] else "-" for s in summaries)])
     ranks = []
     for s in summaries:
-        default, paper = rank_of(s, "default", 300), rank_of(s, "paper k=10", 300)
+        default, paper = paper_bars.rank_of(s, "default", 300), paper_bars.rank_of(s, "paper k=10", 300)
         ranks.append(f"{default[0]:.1f}; {paper[0]:.1f}" if default and paper else "-")
     rows.append(["average rank of the choice, of 100", *PUBLISHED["average rank of the choice, of 100"], *ranks])
     rows.append(["share of the job reconfiguring", *PUBLISHED["share of the job reconfiguring"],
-                 *(f"{percent(middle(s['ratios']['tuned reconfiguring']))}; {percent(middle(s['ratios']['paper reconfiguring']))}"
+                 *(f"{percent(paper_bars.middle(s['ratios']['tuned reconfiguring']))}; {percent(paper_bars.middle(s['ratios']['paper reconfiguring']))}"
                    for s in summaries)])
     ratios = [restart_ratio(s) for s in summaries]
     rows.append(["checkpoint and restart / on demand", *PUBLISHED["checkpoint and restart / on demand"],
@@ -120,7 +110,7 @@ def times_of(summary):
             ["average of the fixed", f"{summary['average']:.2f}", "", "", ""]]
     for kind in ("default", "paper", "tuned", "warm", "best"):
         count, each = summary["iterations"][kind]
-        rows.append([kind, f"{middle(summary['times'][kind]):.2f}", f"{count:.0f}", f"{1e3 * each:.3f}",
+        rows.append([kind, f"{paper_bars.middle(summary['times'][kind]):.2f}", f"{count:.0f}", f"{1e3 * each:.3f}",
                      summary["cut"][kind] or ""])
     return table(["", "seconds (median)", "iterations", "ms an iteration", "capped"], rows)
 
@@ -141,7 +131,7 @@ def ranks_of(summary):
     for estimator in ("default", "paper k=1", "paper k=2", "paper k=10", "hwonly"):
         row = [estimator]
         for pushes, spread in columns:
-            value = rank_of(summary, estimator, pushes, spread)
+            value = paper_bars.rank_of(summary, estimator, pushes, spread)
             row += [f"{value[0]:.1f}", f"{value[1]:.3f}"] if value else ["-", "-"]
         rows.append(row)
     return table(["estimator", "rank, 60 pushes", "regret", "rank, 300 pushes", "regret", "rank, 300, within 14 x", "regret",
@@ -217,9 +207,9 @@ def write():
     os.makedirs(DIRECTORY, exist_ok=True)
     heights = {}
     for s in summaries:
-        best = middle(s["times"]["best"])
+        best = paper_bars.middle(s["times"]["best"])
         heights[s["cell"]] = {"worst": s["worst"] / best, "average": s["average"] / best, "best": 1.0,
-                              **{kind: middle(s["times"][kind]) / best for kind in ("default", "paper", "tuned", "warm")}}
+                              **{kind: paper_bars.middle(s["times"][kind]) / best for kind in ("default", "paper", "tuned", "warm")}}
         put(f"paper-{s['cell']}.svg", paper_svg.loss_curves(s["cell"], s["curves"], s["target"]))
     put("paper-times.svg", paper_svg.bars("time to the target over best's", heights, KINDS, "time / best"))
     page = HEAD.format(settings=summaries[0]["settings"])

@@ -888,7 +888,7 @@ const tt_config_key tti_job_keys[] = {
      .kind = TT_CONFIG_STRING,
      .offset = AT(repository),
      .default_text = "auto",
-     .help =
-         "file of what earlier runs learned, or off; auto: the user's own (docs/repository.md)"},
+     .help = "file of what earlier runs learned, or off; auto: the user's own, on simulated hosts "
+             "none (docs/repository.md)"},
 };
 const size_t tti_job_key_count = TT_COUNT_OF(tti_job_keys);

@@ -94,6 +94,20 @@ ends 0 "$trimtab" plan job.yaml --set tuner.model=paper
 check "the paper's tuner takes nothing" says "nothing is taken from it: the paper's tuner begins cold" out
 check "the paper's tuner starts cold" says 'starts cold; model paper, estimator paper' out
 
+# ---- simulated hosts: only in a file that the job names
+simulated=(--set cluster.engine=simulated --set stop.max_epochs=20)
+kept=$(runs_of r.db)
+ends 0 "$trimtab" plan job.yaml "${simulated[@]}"
+check 'plan says that nothing is taken' says 'nothing is taken from it or kept in it: the hosts are simulated' out
+ends 0 "$trimtab" run job.yaml --json "${simulated[@]}"
+check "a model of hosts leaves nothing in the user's own" [ "$(runs_of r.db)" -eq "$kept" ]
+ends 0 "$trimtab" run job.yaml --json "${simulated[@]}" --set repository=simulated.db
+check 'the first begins cold' began_cold
+check 'a file that is named keeps it' [ "$(runs_of simulated.db)" -eq 1 ]
+first=$(sed -n 's/.*"run": "\(.*\)",/\1/p' out)
+ends 0 "$trimtab" run job.yaml --json "${simulated[@]}" --set repository=simulated.db
+check 'and the next begins with it' says "\"$first\"" out
+
 # ---- runs at the same time
 for i in 1 2 3; do
     "$trimtab" run job.yaml -q --json --set repository=together.db --runs "runs$i" >"out.$i" 2>"err.$i" &

@@ -82,8 +82,8 @@ typedef struct tti_outlook {
     // Of log (time left under it / under the reference); the s.d. is that of the seconds per
     // iteration alone.
     double mean, sd;
-    double sound;        // probability that the loss does not rise
-    double t_mean, t_sd; // of log (seconds per iteration / those of the reference)
+    double sound;  // probability that the loss does not rise
+    double t_mean; // of log (seconds per iteration / those of the reference)
 } tti_outlook;
 
 // What statistics make of a setting against the reference.

@@ -38,11 +38,8 @@ tti_tuner_statistics(const tt_tuner *t, const tti_frame *f, const tti_tried *x, 
 tti_outlook
 tti_tuner_outlook_from(double t_mean, double t_var, const tti_statistics *s)
 {
-    return (tti_outlook){.mean = t_mean - s->log_rate,
-                         .sd = sqrt(t_var),
-                         .sound = s->sound,
-                         .t_mean = t_mean,
-                         .t_sd = sqrt(t_var)};
+    return (tti_outlook){
+        .mean = t_mean - s->log_rate, .sd = sqrt(t_var), .sound = s->sound, .t_mean = t_mean};
 }
 
 // 97.5 % quantile of what a Gaussian process says whose scale is itself a belief: of Student's t,
@@ -60,7 +57,7 @@ tti_tuner_worst_cost(const tt_tuner *t,
                      const tti_tried *x,
                      const tti_outlook *o)
 {
-    double worst = f->best_t * exp(o->t_mean + caution(t) * o->t_sd);
+    double worst = f->best_t * exp(o->t_mean + caution(t) * o->sd);
     // What counts is what is lost against the start setting; when it is broken off, against the
     // best.
     double loss = tti_tuner_window_loss(t, x, f->best_t, worst / f->best_t);
@@ -90,6 +87,6 @@ tti_tuner_expected_loss(const tt_tuner *t,
                                  0.168,  0.341,  0.524,  0.728,  0.967,  1.282,  1.834};
     double sum = 0;
     for (int i = 0; i < 15; i++)
-        sum += tti_tuner_window_loss(t, x, f->best_t, exp(o->t_mean + z[i] * o->t_sd)) / 15;
+        sum += tti_tuner_window_loss(t, x, f->best_t, exp(o->t_mean + z[i] * o->sd)) / 15;
     return sum;
 }

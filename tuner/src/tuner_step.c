@@ -180,7 +180,7 @@ begin_switch(
     t->next_trial = t->tried[t->next].row < 0;
     t->has_pending = t->next_trial;
     t->expected_t = c->outlook.t_mean;
-    t->expected_sd = c->outlook.t_sd;
+    t->expected_sd = c->outlook.sd;
     t->ref_id = f->best;
     t->ref_t = f->best_t;
     t->ref_rate = f->best_rate;
