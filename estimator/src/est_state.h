@@ -20,6 +20,7 @@ typedef struct tti_window {
     uint32_t blocks_closed;
     int invalid_burst; // three invalid losses in a row were seen
     double examples;   // summed over kept samples
+    double losses;     // summed over kept samples
     double staleness;  // summed over those of them that have one
     uint32_t stale;    // how many these are
     double start_s;    // where its wall time begins

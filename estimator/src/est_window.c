@@ -211,6 +211,7 @@ tt_estimator_add(tt_estimator *est, const tt_est_sample *sample)
         window->stale++;
     }
     window->examples += sample->examples;
+    window->losses += sample->loss;
     if (!(est->base_examples > 0))
         est->base_examples = sample->examples;
     take_loss(est, sample->loss, position);
@@ -444,6 +445,7 @@ tt_estimator_window(const tt_estimator *est, tt_est_window *out)
     out->time_cv = timed ? cycles.cv : NAN;
     out->time_log_se = timed ? cycles.log_se : NAN;
     out->loss = tti_recent_loss(est, &variance, &n);
+    out->mean_loss = window->kept > 0 ? window->losses / window->kept : NAN;
     out->noise = window->kept >= 8 ? window_noise(est) : NAN;
     (void)tti_series_line(&est->run.blocks, &out->slope, &out->slope_se);
     out->duration_s = isfinite(window->start_s) ? est->last_time_s - window->start_s : 0;

@@ -6,7 +6,7 @@
 #
 #   init_learns.sh TRIMTAB DATA-DIRECTORY
 set -u
-export LC_ALL=C
+export LC_ALL=C TRIMTAB_REPOSITORY=off # no test learns from another, or from the user
 trimtab=$(realpath "$1") data=$(realpath -m "$2")
 box=$(mktemp -d)
 trap 'rm -rf "$box"' EXIT

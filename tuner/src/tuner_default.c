@@ -164,11 +164,12 @@ after_window(tt_tuner *t, const tt_est_window *w, int was_trial)
         t->ref_id = t->own_id;
         return TTI_NEXT_LEAVE;
     }
-    if (tti_tuner_stalls(t)) {
+    const char *remedy = tti_tuner_stalls(t);
+    if (remedy != NULL) {
         tti_tuner_event(t,
-                        "setting %u: the loss no longer falls towards the target, which fewer "
-                        "iterations a push or fewer workers may mend",
-                        t->current);
+                        "setting %u: the loss no longer falls towards the target, which %s may "
+                        "mend",
+                        t->current, remedy);
         t->ref_id = t->own_id;
         return TTI_NEXT_LEAVE;
     }

@@ -33,17 +33,18 @@ typedef struct tti_drift {
 // A rise of the loss, and the way back (tuner_stability.c).
 typedef struct tti_rise {
     int recovering;
-    double calm_loss;       // of the last window in which it did not rise
-    double loss;            // before the rise: where it has to come back to
-    double delay;           // of the setting under which it rose last
-    uint64_t from, left_at; // iterations: when it began; when that setting was left
-    double lost_iterations; // of rises that are over
-    uint32_t stalls;        // times the loss stopped falling above the target
-    double reach;           // longest delay since then
-    int strict;             // and nothing may be asked of it that the start setting does not
-    uint64_t since;         // iterations: since when that is so
-    double promised;        // iterations by which the target was to be reached
-    uint64_t suspected;     // iterations: since when it looks so again; 0: it does not
+    double calm_loss, calm_loss_se; // of the last window in which it did not rise
+    double loss, loss_se;           // before the rise: where it has to come back to
+    double delay;                   // of the setting under which it rose last
+    uint64_t from, left_at;         // iterations: when it began; when that setting was left
+    double lost_iterations;         // of rises that are over
+    uint32_t stalls;                // times the loss stopped falling above the target
+    double reach;                   // longest delay since then
+    int strict;           // and nothing may be asked of it that the start setting does not
+    uint64_t plain_until; // iterations: until when transfer is as the start setting's
+    uint64_t since;       // iterations: since when any of that is so
+    double promised;      // iterations by which the target was to be reached
+    uint64_t suspected;   // iterations: since when it looks so again; 0: it does not
 } tti_rise;
 
 // A setting that was in force, or stood in the start phase's plan.
@@ -353,8 +354,8 @@ void tti_tuner_calm(tt_tuner *t, const tt_est_window *w);
 // The loss rose, and does not come down under the setting in force either.
 int tti_tuner_does_not_recover(const tt_tuner *t);
 // The loss has stopped falling above the target under longer delays than the start setting's: from
-// now on they are shorter.
-int tti_tuner_stalls(tt_tuner *t);
+// now on they are shorter. Returns what may mend it, NULL: it has not.
+const char *tti_tuner_stalls(tt_tuner *t);
 // Iterations that rises took, until the loss was back where it had been.
 double tti_tuner_lost_iterations(const tt_tuner *t);
 

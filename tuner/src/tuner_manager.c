@@ -111,7 +111,7 @@ tt_tuner_open(const tt_space *space,
     t->warm = !tt_setting_equal(start, &t->search.base);
     t->step = 1;
     t->rise.promised = INFINITY;
-    t->rise.calm_loss = NAN;
+    t->rise.calm_loss = t->rise.calm_loss_se = NAN;
     t->own_id = t->warm ? TTI_TUNER_NOBODY : 0;
     tt_status status = open_process(t, err);
     if (status == TT_OK)

@@ -21,7 +21,10 @@
 // of SGD grows with the step, and merged pushes are longer steps): where it has stopped falling
 // above the target, half of the way back to the start setting's delay is tried, in the logarithm,
 // and then what the loss bears under the start setting, which the user chose. Each step takes as
-// long to judge as a good part of the job has lasted, so there are no more of them.
+// long to judge as a good part of the job has lasted, so there are no more of them. A loss that has
+// a long way to go looks just so for a while. Where it is known how far delays may go
+// (tuner_lag.c) they are not to blame: it is transfer in 16 bits and its like that are given up,
+// and not for good.
 #include "tuner_internal.h"
 #include <math.h>
 
@@ -31,7 +34,7 @@ static const double RAISE = 2;
 static const double BORNE_DELAYS = 4;
 // and no nearer to one that was not borne.
 static const double CEILING_SHARE = 0.8;
-// Loss at which a rise is over, against the one before it.
+// Loss at which a rise is over, against the one before it, give or take a standard error.
 static const double RECOVERED = 1.02;
 // What was read before a rise still comes in after it: so many delays long the next setting is not
 // to blame.
@@ -47,6 +50,9 @@ static const double LOOK_SHARE = 0.5, LEAST_SHARE = 0.2, CLEAR_SE = 2, FALL_SE =
 static const double CONFIRMED = 1.25;
 // A promise of the estimator's is broken when the job has lasted so many times as long.
 static const double OVERDUE = 1.1;
+// What is given up although the lag is borne is given up until the job has lasted so many times as
+// long.
+static const double GIVEN_UP = 4;
 // Neither is judged by fewer iterations: in the first thousand of a job that needs twenty a loss
 // that falls as it should still drowns in its noise.
 enum { JUDGED_FROM = 4000 };
@@ -92,12 +98,10 @@ ceiling(const tt_tuner *t)
     return least;
 }
 
-// Asks no more of the loss than the start setting does.
+// Has the start setting's transfer, and whatever else has a name and may change the loss.
 static int
-is_mild(const tt_tuner *t, const tti_tried *x)
+is_plain(const tt_tuner *t, const tti_tried *x)
 {
-    if (is_longer(t, x) || x->merged > t->own.merged)
-        return 0;
     for (uint32_t d = 0; d < t->search.dims; d++) {
         uint32_t k = t->search.knob[d];
         const tt_knob *knob = t->space->knob[k].knob;
@@ -108,12 +112,20 @@ is_mild(const tt_tuner *t, const tti_tried *x)
     return 1;
 }
 
+// Asks no more of the loss than the start setting does.
+static int
+is_mild(const tt_tuner *t, const tti_tried *x)
+{
+    return !is_longer(t, x) && x->merged <= t->own.merged && is_plain(t, x);
+}
+
 // As far as stalls have shown the target can be reached under it.
 static int
 may_reach(const tt_tuner *t, const tti_tried *x)
 {
     const tti_rise *r = &t->rise;
-    return r->stalls == 0 || (r->strict ? is_mild(t, x) : x->delay <= r->reach * SAME);
+    return (t->iterations >= r->plain_until || is_plain(t, x)) &&
+           (r->stalls == 0 || (r->strict ? is_mild(t, x) : x->delay <= r->reach * SAME));
 }
 
 int
@@ -165,6 +177,7 @@ tti_tuner_rose(tt_tuner *t)
         r->recovering = 1;
         r->from = t->window_iterations;
         r->loss = r->calm_loss;
+        r->loss_se = r->calm_loss_se;
     }
     r->delay = t->tried[t->current].delay;
     r->left_at = t->iterations;
@@ -179,14 +192,17 @@ tti_tuner_calm(tt_tuner *t, const tt_est_window *w)
         (double)current->iterations >= BORNE_DELAYS * current->delay)
         current->borne = fmax(current->borne, strain(t, current));
     int rising = (w->flags & (TT_EST_RISING | TT_EST_DIVERGING)) != 0;
-    if (!isfinite(w->loss) || rising)
+    if (!isfinite(w->mean_loss) || rising)
         return;
-    if (r->recovering && isfinite(r->loss) && !(w->loss <= RECOVERED * r->loss))
+    const double se = isfinite(w->noise) ? w->noise / sqrt(w->kept) : 0;
+    if (r->recovering && isfinite(r->loss) &&
+        !(w->mean_loss <= RECOVERED * r->loss + hypot(se, r->loss_se)))
         return;
     if (r->recovering)
         r->lost_iterations += (double)(t->iterations - r->from);
     r->recovering = 0;
-    r->calm_loss = w->loss;
+    r->calm_loss = w->mean_loss;
+    r->calm_loss_se = se;
 }
 
 int
@@ -240,28 +256,32 @@ is_confirmed(tt_tuner *t, const tt_est_trend *trend)
     return r->suspected > 0 && (double)t->iterations >= CONFIRMED * (double)r->suspected;
 }
 
-int
+const char *
 tti_tuner_stalls(tt_tuner *t)
 {
     tti_rise *r = &t->rise;
     const tti_tried *current = &t->tried[t->current];
+    const int bears_it = isfinite(tti_tuner_lag_borne(t)) && tti_tuner_is_stable(t, current);
     tt_est_trend trend;
-    // Where the delay is known to be borne a broken promise is more likely the estimator's fault.
-    int overdue =
-        is_overdue(t) && !(isfinite(tti_tuner_lag_borne(t)) && tti_tuner_is_stable(t, current));
-    if (t->iterations < JUDGED_FROM || is_mild(t, current) ||
+    // Where the delay is borne a broken promise is more likely the estimator's fault.
+    const int overdue = is_overdue(t) && !bears_it;
+    if (t->iterations < JUDGED_FROM || (bears_it ? is_plain(t, current) : is_mild(t, current)) ||
         !tti_tuner_follows(t, TT_TUNER_RULE_DELAY) || r->recovering || !look_at_trend(t, &trend)) {
         r->suspected = 0;
-        return 0;
+        return NULL;
     }
     if (!is_confirmed(t, &trend) && !overdue)
-        return 0;
-    r->strict = r->stalls++ > 0 || !is_longer(t, current);
-    r->reach = fmax(t->own.delay, sqrt(t->own.delay * current->delay));
+        return NULL;
+    if (bears_it) {
+        r->plain_until = (uint64_t)(GIVEN_UP * (double)t->iterations);
+    } else {
+        r->strict = r->stalls++ > 0 || !is_longer(t, current);
+        r->reach = fmax(t->own.delay, sqrt(t->own.delay * current->delay));
+    }
     r->since = t->iterations;
     r->suspected = 0;
     r->promised = INFINITY;
-    return 1;
+    return bears_it ? "transfer as at the start" : "fewer iterations a push or fewer workers";
 }
 
 double

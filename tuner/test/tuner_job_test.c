@@ -192,6 +192,37 @@ test_curvature_ends_staleness(void **state)
     assert_true(longer >= JOBS / 2);
 }
 
+// A loss that has a long way to go looks for a while as if it fell no longer. Where the delays are
+// known to be borne that is not their fault, and they stay.
+static void
+test_a_long_way_is_no_stall(void **state)
+{
+    TT_UNUSED(state);
+    enum { JOBS = 6, ITERATIONS = 60000 };
+    uint32_t longer = 0;
+    for (uint64_t seed = 0; seed < JOBS; seed++) {
+        job_model job;
+        job_result result;
+        (void)job_make(&job, seed, JOB_START_DEFAULT, 40);
+        job.message = 1;
+        job.merge_cost = 0.001;
+        job.lag_borne = 16;
+        job.loss_noise = 0.3;
+        job.power = 1;
+        job.unit *= job.iterations / ITERATIONS;
+        job.iterations = ITERATIONS;
+        job.scale = ITERATIONS; // the loss halves from the first iteration to the last
+        job.floor = 0;
+        job.target = job_loss(&job, job.iterations);
+        tt_tuner_options options = job_options(seed);
+        options.learning_rate = 1;
+        assert_int_equal(job_execute(&job, &options, NULL, seed, &result), TT_OK);
+        longer += job_lag(&result.last) > 0.6 * job.lag_borne;
+    }
+    print_message("%u of %d jobs end near what is borne\n", longer, JOBS);
+    assert_true(longer >= JOBS - 1);
+}
+
 // What is known of machines beforehand, that more workers and more servers are quicker, finds good
 // settings sooner.
 static void
@@ -282,6 +313,7 @@ main(int argc, char **argv)
         cmocka_unit_test(test_equal_seeds),
         cmocka_unit_test(test_a_smaller_step_bears_longer_delays),
         cmocka_unit_test(test_curvature_ends_staleness),
+        cmocka_unit_test(test_a_long_way_is_no_stall),
         cmocka_unit_test(test_trend_helps),
         cmocka_unit_test(test_what_is_in_force_is_watched),
         cmocka_unit_test(test_rules_by_name),

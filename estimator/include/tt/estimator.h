@@ -78,6 +78,7 @@ typedef struct tt_est_window {
     double time_cv;               // coefficient of variation of a worker's cycle
     double time_log_se;           // standard error of log t
     double loss;                  // smoothed current loss
+    double mean_loss;             // of all iterations that were used; NAN: none
     double
         noise; // within-window s.d. of the detrended loss, at the base batch size; NAN if unknown
     double slope,
