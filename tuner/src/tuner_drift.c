@@ -127,6 +127,8 @@ tti_tuner_drift_watch(tt_tuner *t, const tti_measured *m)
     tti_drift *d = &t->drift;
     tti_pace *p = &t->tried[t->current].pace;
     const double residual = m->log_t - p->mean;
+    if (m->broken_off) // as it was slow, perhaps by bad luck: no measure of later windows
+        return 0;
     if (p->n < 1 || t->trial || !tti_tuner_follows(t, TT_TUNER_RULE_DRIFT)) {
         remember(p, m->log_t);
         return 0;

@@ -136,6 +136,7 @@ typedef struct tti_measured {
     double log_t, var; // seconds per iteration; variance of its own noise
     double weight;     // iterations
     double stage;
+    int broken_off; // a trial that was abandoned
 } tti_measured;
 
 typedef enum tti_next {

@@ -111,7 +111,8 @@ static tt_status
 enter_row(tt_tuner *t, const tt_est_window *w, double bound, tt_error *err)
 {
     tti_tried *s = &t->tried[t->current];
-    tti_measured m = {.window = w, .weight = fmax(w->kept, 1), .stage = now_stage(t)};
+    tti_measured m = {
+        .window = w, .weight = fmax(w->kept, 1), .stage = now_stage(t), .broken_off = bound > 0};
     double value = w->seconds_per_iteration;
     if (isfinite(value) && value > 0) {
         double cv = fmax(isfinite(w->time_cv) ? w->time_cv : 0, CYCLE_CV_LEAST);

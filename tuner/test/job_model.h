@@ -51,7 +51,8 @@ typedef struct job_model {
     // The machine takes slow_factor times as long from slow_from_s on (0 = it never changes); other
     // processes slow it by half for burst_s, every ten times that on average (0 = none).
     double slow_from_s, slow_factor, burst_s;
-    double restart_every_s;    // tuner and estimator are saved, closed and restored; 0 = never
+    double hiccup_s;        // a worker's first push after every fifth switch takes longer by this
+    double restart_every_s; // tuner and estimator are saved, closed and restored; 0 = never
     struct job_memory *memory; // filled at the end of a run; NULL = not wanted
     tt_est_method estimator;   // that the job has; drawn by nobody
 } job_model;
@@ -297,6 +298,7 @@ static inline void
 job_start_push(job_run *r, uint32_t w, double now)
 {
     job_worker *k = &r->worker[w];
+    const int hiccup = k->generation != r->generation && r->generation % 5 == 0;
     k->active = w < job_workers(&r->setting);
     k->generation = r->generation;
     k->setting = r->setting;
@@ -309,7 +311,7 @@ job_start_push(job_run *r, uint32_t w, double now)
     if (tt_rng_uniform(&r->rng) < 0.01)
         cycle *= 3; // something else ran
     k->began_s = now;
-    k->ends_s = now + cycle * r->setting.value[JOB_AGGREGATION];
+    k->ends_s = now + cycle * r->setting.value[JOB_AGGREGATION] + (hiccup ? j->hiccup_s : 0);
 }
 
 static inline double

@@ -54,7 +54,7 @@ run(const job_model *job, uint64_t seed, witness *w, job_result *result)
 
 // Alarms per job over stationary jobs of `seconds` (untuned).
 static double
-false_alarms(uint32_t jobs, double seconds, double burst_s)
+false_alarms(uint32_t jobs, double seconds, double burst_s, double hiccup_s)
 {
     uint32_t alarmed = 0;
     double sum = 0;
@@ -64,13 +64,15 @@ false_alarms(uint32_t jobs, double seconds, double burst_s)
         witness w;
         (void)job_make(&job, 1000 + seed, JOB_START_DEFAULT, seconds);
         job.burst_s = burst_s;
+        job.hiccup_s = hiccup_s;
         run(&job, seed, &w, &r);
         alarmed += w.events > 0;
         sum += log(r.seconds);
     }
-    print_message("stationary jobs of %.0f s untuned, bursts of %.2f s: %u of %u raised an alarm; "
-                  "they took %.3f s (geometric mean)\n",
-                  seconds, burst_s, alarmed, jobs, exp(sum / jobs));
+    print_message(
+        "stationary jobs of %.0f s untuned, bursts of %.2f s, hiccups of %.2f s: %u of %u raised "
+        "an alarm; they took %.3f s (geometric mean)\n",
+        seconds, burst_s, hiccup_s, alarmed, jobs, exp(sum / jobs));
     return (double)alarmed / jobs;
 }
 
@@ -120,8 +122,11 @@ static void
 stationary_machines_raise_few_alarms(void **state)
 {
     TT_UNUSED(state);
-    assert_true(false_alarms(200, 10, 0) <= 0.02);
-    assert_true(false_alarms(40, 5, 0.05) <= 0.10);
+    assert_true(false_alarms(200, 10, 0, 0) <= 0.02);
+    assert_true(false_alarms(40, 5, 0.05, 0) <= 0.10);
+    // A trial that is broken off for what something else did: later windows look three times as
+    // fast.
+    assert_true(false_alarms(40, 10, 0, 0.1) <= 0.05);
 }
 
 static void
@@ -201,9 +206,9 @@ main(int argc, char **argv)
     if (argc > 1) {
         static outcome o;
         const uint32_t jobs = (uint32_t)strtoul(argv[1], NULL, 10);
-        (void)false_alarms(jobs, 40, 0);
-        (void)false_alarms(jobs, 40, 0.05);
-        (void)false_alarms(jobs, 40, 0.3);
+        (void)false_alarms(jobs, 40, 0, 0);
+        (void)false_alarms(jobs, 40, 0.05, 0);
+        (void)false_alarms(jobs, 40, 0.3, 0);
         changes(jobs, 2, &o);
         changes(jobs, 1.3, &o);
         changes(jobs, 0.5, &o);
