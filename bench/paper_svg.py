@@ -3,7 +3,7 @@ import math
 from xml.sax.saxutils import escape
 
 COLOURS = {"best": "#009e73", "tuned": "#0072b2", "paper": "#d55e00", "default": "#555555", "average": "#cc79a7",
-           "worst": "#b8860b"}
+           "worst": "#b8860b", "warm": "#56b4e9"}
 FONT = 'font-family="sans-serif" font-size="12"'
 
 
