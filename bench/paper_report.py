@@ -199,27 +199,27 @@ those settings whose iterations take at most 14 and 4 times what the shortest ta
 {ranks_of(summary)}"""
 
 
-def write():
-    """Writes page and pictures of what is there; returns the page's path, or None when there is nothing."""
+def write(directory=DIRECTORY):
+    """Writes page and pictures of the summaries in DIRECTORY; returns the page's path, or None when there are none."""
     summaries = read_summaries()
     if not summaries:
         return None
-    os.makedirs(DIRECTORY, exist_ok=True)
+    os.makedirs(directory, exist_ok=True)
     heights = {}
     for s in summaries:
         best = paper_bars.middle(s["times"]["best"])
         heights[s["cell"]] = {"worst": s["worst"] / best, "average": s["average"] / best, "best": 1.0,
                               **{kind: paper_bars.middle(s["times"][kind]) / best for kind in ("default", "paper", "tuned", "warm")}}
-        put(f"paper-{s['cell']}.svg", paper_svg.loss_curves(s["cell"], s["curves"], s["target"]))
-    put("paper-times.svg", paper_svg.bars("time to the target over best's", heights, KINDS, "time / best"))
+        put(directory, f"paper-{s['cell']}.svg", paper_svg.loss_curves(s["cell"], s["curves"], s["target"]))
+    put(directory, "paper-times.svg", paper_svg.bars("time to the target over best's", heights, KINDS, "time / best"))
     page = HEAD.format(settings=summaries[0]["settings"])
     page += "![time to the target, over the best fixed setting's](paper-times.svg)\n\n" + beside_the_paper(summaries)
     page += BARS + table(["", *(s["cell"] for s in summaries)], paper_bars.lines(summaries))
     page += "\n" + "\n".join(cell_page(s) for s in summaries)
-    put("paper.md", page)
-    return os.path.join(DIRECTORY, "paper.md")
+    put(directory, "paper.md", page)
+    return os.path.join(directory, "paper.md")
 
 
-def put(name, words):
-    with open(os.path.join(DIRECTORY, name), "w", encoding="utf-8") as file:
+def put(directory, name, words):
+    with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
         file.write(words)
