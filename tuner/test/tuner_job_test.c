@@ -120,8 +120,17 @@ test_every_rule_does_something(void **state)
     }
 }
 
-// Jobs that merging makes much faster, and whose loss bears delays up to the limit at the first
-// step. Returns in how many of them the last setting's delay was beyond that.
+// A job that merging makes much faster.
+static void
+merging_job(job_model *job, uint64_t seed)
+{
+    (void)job_make(job, seed, JOB_START_DEFAULT, 40);
+    job->message = 1;
+    job->merge_cost = 0.001;
+}
+
+// Such jobs, whose loss bears delays up to the limit at the first step. Returns in how many of them
+// the last setting's delay was beyond that.
 static uint32_t
 beyond_the_first_limit(double limit, double decay, uint32_t count, double *nan_share)
 {
@@ -129,9 +138,7 @@ beyond_the_first_limit(double limit, double decay, uint32_t count, double *nan_s
     for (uint64_t seed = 0; seed < count; seed++) {
         job_model job;
         job_result result;
-        (void)job_make(&job, seed, JOB_START_DEFAULT, 40);
-        job.message = 1;
-        job.merge_cost = 0.001;
+        merging_job(&job, seed);
         job.nan_strain = limit;
         job.decay = decay;
         tt_tuner_options options = job_options(seed);
@@ -171,9 +178,7 @@ test_curvature_ends_staleness(void **state)
         for (int known = 0; known < 2; known++) {
             job_model job;
             job_result result;
-            (void)job_make(&job, seed, JOB_START_DEFAULT, 40);
-            job.message = 1;
-            job.merge_cost = 0.001;
+            merging_job(&job, seed);
             job.lag_borne = 16;
             tt_tuner_options options = job_options(seed);
             options.learning_rate = known;
@@ -203,9 +208,7 @@ test_a_long_way_is_no_stall(void **state)
     for (uint64_t seed = 0; seed < JOBS; seed++) {
         job_model job;
         job_result result;
-        (void)job_make(&job, seed, JOB_START_DEFAULT, 40);
-        job.message = 1;
-        job.merge_cost = 0.001;
+        merging_job(&job, seed);
         job.lag_borne = 16;
         job.loss_noise = 0.3;
         job.power = 1;
