@@ -8,7 +8,8 @@
 // three suspect windows in a row, all to the same side, it is believed: what was measured before is
 // carried over by the mean residual and counts less, and exploring begins again. A burst of other
 // load looks the same while it lasts. How long bursts last here is learned from those that passed,
-// believed or not; only what outlasts them is believed from then on.
+// believed or not; only what outlasts them is believed from then on. A trial that was broken off
+// is no measure of its setting: it was for being slow, which may have been bad luck.
 #include "tuner_internal.h"
 #include <math.h>
 
@@ -127,7 +128,7 @@ tti_tuner_drift_watch(tt_tuner *t, const tti_measured *m)
     tti_drift *d = &t->drift;
     tti_pace *p = &t->tried[t->current].pace;
     const double residual = m->log_t - p->mean;
-    if (m->broken_off) // as it was slow, perhaps by bad luck: no measure of later windows
+    if (m->broken_off)
         return 0;
     if (p->n < 1 || t->trial || !tti_tuner_follows(t, TT_TUNER_RULE_DRIFT)) {
         remember(p, m->log_t);

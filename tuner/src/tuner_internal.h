@@ -354,8 +354,9 @@ int tti_tuner_is_out(const tt_tuner *t, const tti_tried *x);
 void tti_tuner_calm(tt_tuner *t, const tt_est_window *w);
 // The loss rose, and does not come down under the setting in force either.
 int tti_tuner_does_not_recover(const tt_tuner *t);
-// The loss has stopped falling above the target under longer delays than the start setting's: from
-// now on they are shorter. Returns what may mend it, NULL: it has not.
+// The loss has stopped falling above the target under a setting that asks more of it than the start
+// setting does: from now on delays are shorter, or, where they are known to be borne, transfer is
+// as at the start for a while. Returns what of that, for people; NULL: it has not.
 const char *tti_tuner_stalls(tt_tuner *t);
 // Iterations that rises took, until the loss was back where it had been.
 double tti_tuner_lost_iterations(const tt_tuner *t);
