@@ -67,7 +67,7 @@ typedef struct tti_tried {
     double log_t_all, weight_all; // over all windows
     double var_all;               // of log_t_all
     int banned;                   // refused by a knob
-    int abandoned;                // its only window was broken off
+    int abandoned;                // its last window was broken off
     double seen_s;                // end of its last window
     uint64_t seen_window;
     uint32_t windows;

@@ -91,7 +91,13 @@ tt_status
 tti_tuner_add_row(tt_tuner *t, const tti_measured *m, tt_error *err)
 {
     tti_tried *s = &t->tried[t->current];
-    if (s->row >= 0 && fabs(m->stage - s->row_stage) <= STAGE_MERGE && !s->abandoned) {
+    if (s->abandoned && !m->broken_off && s->row >= 0) {
+        // Broken off for being slow, which may have been bad luck; this window takes its place.
+        s->row_weight = 0;
+        s->row_windows = 0;
+        s->row_stage = m->stage;
+    }
+    if (s->row >= 0 && fabs(m->stage - s->row_stage) <= STAGE_MERGE) {
         double total = s->row_weight + m->weight, share = m->weight / total;
         s->log_t += share * (m->log_t - s->log_t);
         s->row_weight = total;

@@ -136,6 +136,7 @@ enter_row(tt_tuner *t, const tt_est_window *w, double bound, tt_error *err)
     if (t->search.dims == 0)
         return TT_OK;
     TT_TRY(t->way->enter(t, &m, err));
+    s->abandoned = m.broken_off;
     if (t->memory_fails && !failed)
         t->way->forget(t);
     return TT_OK;
