@@ -233,7 +233,8 @@ typedef struct tt_tuner_measurement {
     uint32_t windows;
     uint64_t iterations;          // applied under it
     double log_rate, log_rate_sd; // log of the progress an iteration makes, relative to the pooled
-    int abandoned, refused, diverged; // refused also when the loss rose
+    int abandoned;                // its last window was broken off
+    int refused, diverged;        // refused also when the loss rose
 } tt_tuner_measurement;
 
 typedef struct tt_tuner tt_tuner;
