@@ -7,7 +7,7 @@ On simulated hosts the cells of bench/run paper in LIST (logr-a9a, svm-a9a-stale
 of the random jobs of bench/run guard; and, one run at a time and with all rules in turns, a job on threads of this machine
 (configs/clicklog.yaml with a fifth of its rows and columns), in real time. Compared is the time to the target without the rule over
 that with all rules, by seed (N: 5): above 1 the rule earns its place. A run that does not arrive within four times the
-time counts as that. Besides: the stage as an input left out (tuner.model: time).
+time counts as that.
 
 Every finished run is appended to FILE (bench/results/rules.jsonl); started again, the bench goes on where it stopped. The table goes to
 docs/experiments/rules.md when all was run. --quick: one cell, 2 rules, 1 seed.
@@ -24,7 +24,7 @@ import trimtab_runs as runs  # noqa: E402
 import tuner_jobs  # noqa: E402
 from trimtab_runs import say  # noqa: E402
 
-RULES = ["spread", "cost", "abandon", "guard", "share", "hysteresis", "control", "replicate", "rest", "rate", "delay", "drift", "curvature", "trend", "stage"]
+RULES = ["spread", "cost", "abandon", "guard", "share", "hysteresis", "control", "replicate", "rest", "rate", "delay", "drift", "curvature", "trend"]
 CELLS = ["logr-a9a", "svm-a9a-stale", "logr-clicklog", "softmax-dna"]
 GUARD_JOBS = range(1, 34)
 FIRST_SEED, CUT, CAP_S = 101, 4.0, 600
@@ -33,7 +33,7 @@ REPORT = os.path.join(runs.ROOT, "docs", "experiments", "rules.md")
 
 
 def without(rule):
-    return {} if rule is None else {"tuner.model": "time"} if rule == "stage" else {"tuner.without": rule}
+    return {} if rule is None else {"tuner.without": rule}
 
 
 def cell_job(name, options):
@@ -108,8 +108,8 @@ def write_report(lines, columns, options):
     text = f"""# What each rule of the tuner is worth
 
 Written by `bench/run rules` from its results; not edited by hand. Time to the target with the rule left out over that with all rules, by
-seed: median (quartiles). Above 1 the rule earns its place. What the rules do is in [report.md](../report.md); `stage` is
-`tuner.model: time` instead of `sum`. Simulated: {options.seeds} seeds a cell of [the paper's experiments](paper.md), and {len(GUARD_JOBS)} random jobs
+seed: median (quartiles). Above 1 the rule earns its place. What the rules do is in [report.md](../report.md).
+Simulated: {options.seeds} seeds a cell of [the paper's experiments](paper.md), and {len(GUARD_JOBS)} random jobs
 of `bench/run guard`. Threads: `configs/clicklog.yaml` with a fifth of its rows and columns, in real time, where single runs vary by a
 fifth.
 

@@ -10,7 +10,8 @@ Four jobs on simulated hosts:
     staleness  a learning rate near the stable limit: what is stale does not matter far from the target, and bites near it
     static     nothing changes with the loss
 each tuned under both models with N seeds (10) in pairs, by the virtual time to the target. Where the stage matters sum should win (by the
-median, and at least 7 of 10), and where it does not it should be within 2 %.
+median, and at least 7 of 10), and where it does not it should be within 2 %. It did not win (docs/rationale.md), so the default is time; the
+bench is for who tries again.
 
 Every finished run is appended to FILE (bench/results/stage.jsonl); started again, the bench goes on where it stopped. --quick: 2 seeds.
 """

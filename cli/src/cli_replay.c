@@ -43,7 +43,7 @@ read_pair(const char *key, const char *value, tt_replay_variant *out)
                 out->model = (tt_tuner_model)m;
                 return NULL;
             }
-        return "model is sum, time, product or paper";
+        return "model is time, sum, product or paper";
     case 1:
         out->enabled = strcmp(value, "on") == 0;
         return out->enabled || strcmp(value, "off") == 0 ? NULL : "enabled is on or off";
@@ -122,7 +122,7 @@ parse(int argc, char **argv, replay_arguments *out)
         }
     }
     if (out->count == 0)
-        return read_variant("model=sum", &out->variants[out->count++]);
+        return read_variant("model=time", &out->variants[out->count++]);
     return 0;
 }
 

@@ -160,14 +160,14 @@ const tti_command tti_commands[] = {
      "says how long it takes with each tuner: to compare options and versions without training.\n"
      "The same arguments give the same answer.\n"
      "\n"
-     "  --tuner OPTIONS  model=sum|time|product|paper, enabled=on|off, initial_settings=N,\n"
+     "  --tuner OPTIONS  model=time|sum|product|paper, enabled=on|off, initial_settings=N,\n"
      "                   window=N, guard=P%, without=RULE[+RULE] (docs/report.md); several times:\n"
-     "                   each is one tuner (default model=sum)\n"
+     "                   each is one tuner (default model=time)\n"
      "  --seeds N        seeds of each (default 5)\n"
      "  --json           the same as one JSON object (docs/report.md)\n"
      "  --runs DIR       where to look for RUN (default ./runs)\n"
      "\n"
-     "example: trimtab replay --tuner model=sum --tuner model=time,guard=5%\n",
+     "example: trimtab replay --tuner model=time --tuner model=sum,guard=5%\n",
      tti_cli_replay},
     {"status", "say how a run stands that is going on: who is alive, where, how far",
      "usage: trimtab status [RUN] [--runs DIR] [--json]\n"

@@ -17,7 +17,7 @@ static const char *const tables[] = {"dense", "sparse", NULL};
 static const char *const schedules[] = {"constant", "inverse", "inverse_sqrt", "exponential", NULL};
 static const char *const decay_units[] = {"iteration", "epoch", NULL};
 const char *const tti_method_names[] = {"on_demand", "drain", "checkpoint", NULL};
-static const char *const tuner_models[] = {"sum", "time", "product", "paper", NULL};
+static const char *const tuner_models[] = {"time", "sum", "product", "paper", NULL};
 static const char *const tuner_estimators[] = {"auto", "pooled", "paper", NULL};
 
 #define AT(field) offsetof(tti_spec, field)
@@ -804,7 +804,7 @@ const tt_config_key tti_job_keys[] = {
      .kind = TT_CONFIG_ENUM,
      .offset = AT(tuner_model),
      .values = tuner_models,
-     .default_text = "sum",
+     .default_text = "time",
      .help = "how the loss enters the model of iteration time; paper: the paper's tuner instead of "
              "this one, for comparisons"},
     {.path = "tuner.estimator",

@@ -189,7 +189,7 @@ static void
 test_restarts(void **state)
 {
     TT_UNUSED(state);
-    compare_restarts(TT_TUNER_MODEL_SUM, 30, 24, 1.10);
+    compare_restarts(TT_TUNER_MODEL_TIME, 30, 24, 1.10);
     // Every window may send it elsewhere, so single jobs differ by a half either way.
     compare_restarts(TT_TUNER_MODEL_PAPER, 8, 16, 1.25);
 }
@@ -222,7 +222,7 @@ test_archive_of_another_way(void **state)
     job_model job;
     tt_estimator *estimator;
     (void)job_make(&job, 3, JOB_START_DEFAULT, 30);
-    for (int model = TT_TUNER_MODEL_SUM; model <= TT_TUNER_MODEL_PAPER; model++) {
+    for (int model = TT_TUNER_MODEL_TIME; model <= TT_TUNER_MODEL_PAPER; model++) {
         tt_tuner *tuner;
         tt_archive saved = {0};
         tt_est_options est = {.target_loss = 0.2, .budget_iterations = INFINITY};
@@ -233,7 +233,7 @@ test_archive_of_another_way(void **state)
                          TT_OK);
         tt_tuner_begin(tuner, 0, 0);
         tt_tuner_save(tuner, &saved);
-        for (int other = TT_TUNER_MODEL_SUM; other <= TT_TUNER_MODEL_PAPER; other++)
+        for (int other = TT_TUNER_MODEL_TIME; other <= TT_TUNER_MODEL_PAPER; other++)
             if (other != model)
                 refuse_of(&job, &saved, (tt_tuner_model)other, TT_EST_POOLED);
         if (model == TT_TUNER_MODEL_PAPER)
@@ -389,11 +389,11 @@ test_models_and_rounds(void **state)
     job_model job;
     witness w;
     job_result r;
-    for (int model = TT_TUNER_MODEL_TIME; model <= TT_TUNER_MODEL_PRODUCT; model++) {
+    for (int model = TT_TUNER_MODEL_SUM; model <= TT_TUNER_MODEL_PRODUCT; model++) {
         tt_tuner_options options = job_options(16);
         (void)job_make(&job, 16, JOB_START_DEFAULT, 15);
         options.model = (tt_tuner_model)model;
-        options.bulk_synchronous = model == TT_TUNER_MODEL_TIME; // W = 1 in all rules
+        options.bulk_synchronous = model == TT_TUNER_MODEL_SUM; // W = 1 in all rules
         assert_int_equal(run(&job, &options, &w, &r), TT_OK);
         assert_true(w.tries > 3 && r.seconds < 1.10 * 15);
     }
@@ -464,7 +464,7 @@ test_refused_options(void **state)
     options.guard = 0.1;
     options.model = (tt_tuner_model)7;
     assert_int_equal(run(&job, &options, &w, &r), TT_INVALID);
-    options.model = TT_TUNER_MODEL_SUM;
+    options.model = TT_TUNER_MODEL_TIME;
     options.budget_s = NAN;
     assert_int_equal(run(&job, &options, &w, &r), TT_INVALID);
     options.budget_s = 0;
@@ -475,7 +475,7 @@ test_refused_options(void **state)
     options.warm_count = 1; // of which it takes nothing
     assert_int_equal(run(&job, &options, &w, &r), TT_INVALID);
     options.warm_count = 0;
-    options.model = TT_TUNER_MODEL_SUM;
+    options.model = TT_TUNER_MODEL_TIME;
     job.problem.space.knob[JOB_CHUNK].start = 5000; // not a power of two
     assert_int_equal(run(&job, &options, &w, &r), TT_INVALID);
 }

@@ -89,7 +89,7 @@ untuned_it_takes_what_the_start_takes(void **state)
     TT_UNUSED(state);
     static world w;
     make_world(&w, 3);
-    tt_replay_result r = replay(&w, TT_TUNER_MODEL_SUM, 0, 1);
+    tt_replay_result r = replay(&w, TT_TUNER_MODEL_TIME, 0, 1);
     double expected = ITERATIONS * exp(law(&w.settings[0].setting) + 0.025);
     assert_true(fabs(r.seconds / expected - 1) < 0.02);
     assert_int_equal(r.final, 0);
@@ -122,9 +122,9 @@ tuned_it_finds_a_good_one(void **state)
     static world w;
     for (uint64_t seed = 1; seed <= 4; seed++) {
         make_world(&w, seed);
-        double start = replay(&w, TT_TUNER_MODEL_SUM, 0, 1).seconds;
+        double start = replay(&w, TT_TUNER_MODEL_TIME, 0, 1).seconds;
         double best = ITERATIONS * exp(law(&w.settings[w.best].setting) + 0.025);
-        tt_replay_result r = replay(&w, TT_TUNER_MODEL_SUM, 1, 1);
+        tt_replay_result r = replay(&w, TT_TUNER_MODEL_TIME, 1, 1);
         print_message("world %d: start %.1f s, tuned %.2f s, best %.2f s, %u tried\n", (int)seed,
                       start, r.seconds, best, r.summary.settings_tried);
         assert_true(r.seconds < 1.3 * best && r.seconds < start);
@@ -139,7 +139,7 @@ the_same_again(void **state)
     TT_UNUSED(state);
     static world w;
     make_world(&w, 2);
-    for (int model = TT_TUNER_MODEL_SUM; model <= TT_TUNER_MODEL_PAPER; model++) {
+    for (int model = TT_TUNER_MODEL_TIME; model <= TT_TUNER_MODEL_PAPER; model++) {
         tt_replay_result one = replay(&w, (tt_tuner_model)model, 1, 5);
         tt_replay_result two = replay(&w, (tt_tuner_model)model, 1, 5);
         assert_true(one.seconds == two.seconds && one.final == two.final);
@@ -155,8 +155,8 @@ without_a_target_the_budget_rules(void **state)
     static world w;
     make_world(&w, 4);
     w.replay.target_loss = (double)NAN;
-    double start = replay(&w, TT_TUNER_MODEL_SUM, 0, 1).seconds;
-    assert_true(replay(&w, TT_TUNER_MODEL_SUM, 1, 1).seconds < start);
+    double start = replay(&w, TT_TUNER_MODEL_TIME, 0, 1).seconds;
+    assert_true(replay(&w, TT_TUNER_MODEL_TIME, 1, 1).seconds < start);
 }
 
 static void

@@ -87,7 +87,7 @@ typedef struct tt_store_run {
     double untuned_seconds; // train_seconds of the start setting without tuning; NAN = not measured
     const char *engine;     // "threads", "simulated", ...
     const char *started_from; // what earlier runs gave it; NULL = nothing
-    const char *tuner;        // how it was tuned: "model sum, estimator pooled", "off", "script"
+    const char *tuner;        // how it was tuned: "model time, estimator pooled", "off", "script"
 } tt_store_run;
 // All "not known".
 void tt_store_run_init(tt_store_run *run);

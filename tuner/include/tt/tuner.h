@@ -31,12 +31,12 @@
 
 // What the Gaussian process sees besides the setting (docs: tuner, "The model").
 typedef enum tt_tuner_model {
-    TT_TUNER_MODEL_SUM = 0, // setting + stage of the job + a little of both together
-    TT_TUNER_MODEL_TIME,    // setting only
-    TT_TUNER_MODEL_PRODUCT, // the stage as one more input
-    TT_TUNER_MODEL_PAPER,   // not a model alone: the paper's tuner as published, for comparisons
-                            // (docs/paper-mode.md): no guard, no rests, trials are not broken off,
-                            // nothing of earlier runs
+    TT_TUNER_MODEL_TIME = 0, // setting only
+    TT_TUNER_MODEL_SUM,      // setting + stage of the job + a little of both together
+    TT_TUNER_MODEL_PRODUCT,  // the stage as one more input
+    TT_TUNER_MODEL_PAPER,    // not a model alone: the paper's tuner as published, for comparisons
+                             // (docs/paper-mode.md): no guard, no rests, trials are not broken off,
+                             // nothing of earlier runs
 } tt_tuner_model;
 
 typedef enum tt_tuner_phase {
@@ -312,7 +312,7 @@ int tt_tuner_predict(const tt_tuner *tuner,
                      double *log_mean,
                      double *log_sd);
 void tt_tuner_summarize(const tt_tuner *tuner, tt_tuner_summary *out);
-const char *tt_tuner_model_name(tt_tuner_model model); // "sum", "time", "product", "paper"
+const char *tt_tuner_model_name(tt_tuner_model model); // "time", "sum", "product", "paper"
 const char *
 tt_tuner_phase_name(tt_tuner_phase phase); // "start", "explore", "settled", "off", "idle"
 const char *tt_tuner_decision_name(
