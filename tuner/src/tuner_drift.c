@@ -109,6 +109,7 @@ suspect(tt_tuner *t, double residual)
         passed(d, t->window_begin_s);
     if (d->suspects == 0) {
         d->sum = 0;
+        d->first = residual;
         d->since_s = t->window_begin_s;
         d->since_iterations = t->window_iterations;
     }
@@ -143,7 +144,8 @@ tti_tuner_drift_watch(tt_tuner *t, const tti_measured *m)
         suspect(t, residual);
         if (!outlasts_bursts(t))
             return 0;
-        const double shift = d->sum / d->suspects;
+        // The first of them may have begun before the change.
+        const double shift = (d->sum - d->first) / (d->suspects - 1);
         learn_burst(d, shift);
         start_over(t, shift);
         d->suspects = 0;

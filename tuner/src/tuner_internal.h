@@ -22,7 +22,7 @@ typedef struct tti_pace {
 typedef struct tti_drift {
     double squares, n; // of residuals
     uint32_t suspects; // consecutive windows out of line, to one side
-    double sum;        // of their residuals
+    double sum, first; // of their residuals; the first one
     double since_s;    // when the first of them began
     uint64_t since_iterations;
     double burst_s;   // the longest that came and went
