@@ -171,7 +171,7 @@ trainer_step(trainer *t, const uint32_t *rows, uint32_t n)
             t->pulled[j] = t->table[keys[j]];
     memset(t->gradient, 0, count * width * sizeof *t->gradient);
     t->loss += tt_model_loss_gradient(t->model, t->ops, t->batch, 0, n, 1.0F / (float)n, t->pulled,
-                                      t->gradient, t->scratch);
+                                      t->gradient, NULL, t->scratch);
     tt_model_regularise(t->model, t->batch, t->pulled, t->gradient);
     if (keys == NULL)
         t->ops->sgd_step(t->table, t->gradient, count * width, t->rate);

@@ -82,6 +82,7 @@ feed(tt_estimator *est, uint32_t count, double stretch, uint64_t generation, dou
         sample.cycle_s = stretch * number();
         sample.staleness = number();
         sample.curvature = number();
+        sample.level = number();
         losses[i] = sample.loss;
         tt_estimator_add(est, &sample);
         if (i == count - 1)

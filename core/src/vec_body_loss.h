@@ -84,6 +84,7 @@ loss_all(vf (*loss)(vf, vf, vf, vf *),
          const float *sign,
          float scale,
          float *coefficient,
+         float *each,
          size_t n)
 {
     const vf s = splat(scale);
@@ -95,6 +96,8 @@ loss_all(vf (*loss)(vf, vf, vf, vf *),
         low += low_half(value);
         high += high_half(value);
         store(coefficient + i, slope);
+        if (each != NULL)
+            store(each + i, value);
     }
     if (i < n) {
         size_t rest = n - i;
@@ -104,20 +107,24 @@ loss_all(vf (*loss)(vf, vf, vf, vf *),
         low += low_half(value);
         high += high_half(value);
         store_part(coefficient + i, rest, slope);
+        if (each != NULL)
+            store_part(each + i, rest, value);
     }
     return sum_doubles(low + high);
 }
 
 static double
-logistic(const float *margin, const float *sign, float scale, float *coefficient, size_t n)
+logistic(
+    const float *margin, const float *sign, float scale, float *coefficient, float *each, size_t n)
 {
-    return loss_all(logistic_lanes, margin, sign, scale, coefficient, n);
+    return loss_all(logistic_lanes, margin, sign, scale, coefficient, each, n);
 }
 
 static double
-hinge(const float *margin, const float *sign, float scale, float *coefficient, size_t n)
+hinge(
+    const float *margin, const float *sign, float scale, float *coefficient, float *each, size_t n)
 {
-    return loss_all(hinge_lanes, margin, sign, scale, coefficient, n);
+    return loss_all(hinge_lanes, margin, sign, scale, coefficient, each, n);
 }
 
 // One row of logits -> scale * softmax; returns log(sum exp) - logit of the label.
@@ -144,12 +151,15 @@ softmax_row(float *row, size_t label, float scale, size_t width)
 }
 
 static double
-softmax(float *logits, const uint16_t *label, float scale, size_t n, size_t width)
+softmax(float *logits, const uint16_t *label, float scale, float *each, size_t n, size_t width)
 {
     double loss = 0;
     for (size_t i = 0; i < n; i++) {
         float *row = logits + i * width;
-        loss += softmax_row(row, label[i], scale, width);
+        const double of_row = softmax_row(row, label[i], scale, width);
+        loss += of_row;
+        if (each != NULL)
+            each[i] = (float)of_row;
         row[label[i]] -= scale;
     }
     return loss;

@@ -197,29 +197,32 @@ binary_losses_agree(void **state)
     TT_UNUSED(state);
     tt_rng rng;
     tt_rng_init(&rng, 13, TT_RNG_TEST, 0);
-    float m[ROOM], y[ROOM], c[ROOM];
+    float m[ROOM], y[ROOM], c[ROOM], each[ROOM];
     for (size_t n = 0; n <= LENGTH_MAX; n++)
         FOR_EACH_VARIANT(ops)
     for (int kind = 0; kind < 2; kind++) {
-        double loss = 0, slope[ROOM];
+        double loss = 0, slope[ROOM], of_row[ROOM];
         const double scale = (double)0.037F;
         for (size_t i = 0; i < ROOM; i++) {
             m[i] = (float)(tt_rng_normal(&rng) * (i % 7 == 0 ? 30 : 2));
             y[i] = tt_rng_below(&rng, 2) == 0 ? -1.0F : 1.0F;
-            c[i] = -7.25F;
+            c[i] = each[i] = -7.25F;
         }
         for (size_t i = 0; i < n; i++) {
             const double yi = y[i + 1], z = yi * (double)m[i + 1];
-            loss += kind == 0 ? fmax(-z, 0) + log1p(exp(-fabs(z))) : fmax(0, 1 - z);
+            of_row[i] = kind == 0 ? fmax(-z, 0) + log1p(exp(-fabs(z))) : fmax(0, 1 - z);
+            loss += of_row[i];
             slope[i] = kind == 0 ? -scale * yi / (1 + exp(z)) : z < 1 ? -scale * yi : 0;
         }
-        double got = (kind == 0 ? ops->logistic : ops->hinge)(m + 1, y + 1, 0.037F, c, n);
+        double got = (kind == 0 ? ops->logistic : ops->hinge)(m + 1, y + 1, 0.037F, c, each, n);
         // each loss within a few float roundings; the sum is in double
         close_to(got, loss, 1e-6 * loss);
         for (size_t i = 0; i < n; i++)
             close_to(c[i], slope[i], 1e-6 * fabs(slope[i]) + 1e-38);
+        for (size_t i = 0; i < n; i++)
+            close_to(each[i], of_row[i], 1e-6 * of_row[i] + 1e-7);
         for (size_t i = n; i < ROOM; i++)
-            assert_true(c[i] == -7.25F);
+            assert_true(c[i] == -7.25F && each[i] == -7.25F);
     }
 }
 
@@ -232,12 +235,12 @@ losses_show_what_is_not_finite(void **state)
         float m[3] = {1.5F, NAN, -0.5F}, c[3];
         const float y[3] = {1, -1, 1};
         const uint16_t label[1] = {2};
-        assert_true(!isfinite(ops->logistic(m, y, 1, c, 3)));
-        assert_true(!isfinite(ops->hinge(m, y, 1, c, 3)));
-        assert_true(!isfinite(ops->softmax(m, label, 1, 1, 3)));
+        assert_true(!isfinite(ops->logistic(m, y, 1, c, NULL, 3)));
+        assert_true(!isfinite(ops->hinge(m, y, 1, c, NULL, 3)));
+        assert_true(!isfinite(ops->softmax(m, label, 1, NULL, 1, 3)));
         m[0] = -INFINITY, m[1] = 0, m[2] = 0;
-        assert_true(!isfinite(ops->logistic(m, y, 1, c, 3)));
-        assert_true(!isfinite(ops->hinge(m, y, 1, c, 3)));
+        assert_true(!isfinite(ops->logistic(m, y, 1, c, NULL, 3)));
+        assert_true(!isfinite(ops->hinge(m, y, 1, c, NULL, 3)));
     }
 }
 
@@ -246,6 +249,7 @@ softmax_agrees_at(const tt_vec_ops *ops, tt_rng *rng, size_t n, size_t width)
 {
     float logits[8 * 40 + 1], before[8 * 40 + 1];
     uint16_t label[8];
+    float each[8];
     fill_normal(rng, logits, n * width + 1);
     for (size_t i = 0; i < n; i++) {
         label[i] = (uint16_t)tt_rng_below(rng, width);
@@ -254,7 +258,7 @@ softmax_agrees_at(const tt_vec_ops *ops, tt_rng *rng, size_t n, size_t width)
     }
     memcpy(before, logits, sizeof logits);
     double expected = 0;
-    const double got = ops->softmax(logits, label, 0.25F, n, width);
+    const double got = ops->softmax(logits, label, 0.25F, each, n, width);
     for (size_t i = 0; i < n; i++) {
         const float *row = before + i * width;
         double top = -INFINITY, sum = 0;
@@ -262,7 +266,9 @@ softmax_agrees_at(const tt_vec_ops *ops, tt_rng *rng, size_t n, size_t width)
             top = fmax(top, row[k]);
         for (size_t k = 0; k < width; k++)
             sum += exp(row[k] - top);
-        expected += log(sum) + top - (double)row[label[i]];
+        const double of_row = log(sum) + top - (double)row[label[i]];
+        close_to(each[i], of_row, 1e-6 * (of_row + 1));
+        expected += of_row;
         for (size_t k = 0; k < width; k++) {
             const double p = exp(row[k] - top) / sum, hit = k == label[i] ? 1 : 0;
             close_to(logits[i * width + k], 0.25 * (p - hit), 2e-7);

@@ -106,6 +106,9 @@ static const basis power_basis = {0.5, 0, power_eval, power_slope, power_solve, 
 static const basis expfloor_late_basis = {0, 0.45, exp_eval, exp_slope, exp_solve, exp_range};
 static const basis power_late_basis = {0.5,         0.45,        power_eval,
                                        power_slope, power_solve, power_range};
+static const basis sublinear_late_basis = {1,           0.45,        power_eval,
+                                           power_slope, power_solve, power_range};
+static const basis steep_late_basis = {2, 0.45, power_eval, power_slope, power_solve, power_range};
 
 // The points of one fit, with weights 1 / variance * Huber. x counts from the first block's
 // beginning: a history that starts late must not make g underflow.
@@ -398,18 +401,21 @@ typedef struct moments {
     double weight, mean, squares;
 } moments;
 
-// Adds the log iterations left of one node, its floor spread over [floor_least, target).
+// What a form lacks shows at its floor too: this much of the misfit, of what is still to fall.
+static const double FLOOR_MISFIT = 0.5;
+
+// Adds the log iterations left of one node, its floor spread by sd over [floor_least, target).
 static void
 add_node(const basis *b,
          const tti_fit_node *node,
          double now,
          double target,
          double least,
+         double sd,
          double weight,
          moments *sum)
 {
     static const double quantile[5] = {0.1, 0.3, 0.5, 0.7, 0.9};
-    const double sd = fmax(node->floor_sd, 1e-12 + 1e-9 * fabs(node->floor));
     for (int i = 0; i < 5; i++) {
         const double z = normal_quantile_between((least - node->floor) / sd,
                                                  (target - node->floor) / sd, quantile[i]);
@@ -442,7 +448,8 @@ basis_inverse(const basis *b, const tti_fit *fit, double now, double target, tti
         const tti_fit_node *node = &fit->nodes[i];
         if (!(node->weight > 0))
             continue;
-        const double sd = fmax(node->floor_sd, 1e-12 + 1e-9 * fabs(node->floor));
+        const double misfit = FLOOR_MISFIT * fit->misfit * fmax(most - node->floor, 0);
+        const double sd = fmax(hypot(node->floor_sd, misfit), 1e-12 + 1e-9 * fabs(node->floor));
         const double a = (least - node->floor) / sd, b_ = (target - node->floor) / sd;
         double under = normal_between(a, b_);
         double over = normal_between(b_, fmax((most - node->floor) / sd, b_));
@@ -454,7 +461,7 @@ basis_inverse(const basis *b, const tti_fit *fit, double now, double target, tti
         low_mass += share * under;
         high_mass += share * over;
         if (under > 0)
-            add_node(b, node, gone, target, least, share * under, &sum);
+            add_node(b, node, gone, target, least, sd, share * under, &sum);
     }
     if (!(low_mass > 0)) {
         out->unreachable = fit->p[2] > 0 || target <= least ? 1 : 0.5;
@@ -500,3 +507,5 @@ BASIS_FAMILY(sublinear, 3)
 BASIS_FAMILY(power, 1)
 BASIS_FAMILY(expfloor_late, 1)
 BASIS_FAMILY(power_late, 0.3)
+BASIS_FAMILY(sublinear_late, 0.5)
+BASIS_FAMILY(steep_late, 0.5)

@@ -24,6 +24,7 @@ tti_block_merge(const tti_block *a, const tti_block *b)
         .mean = a->mean + share * (b->mean - a->mean),
         // within, not between: the fall of the loss from a to b is signal
         .variance = a->variance + share * (b->variance - a->variance),
+        .spread = a->spread + share * (b->spread - a->spread),
         .n = n,
     };
 }

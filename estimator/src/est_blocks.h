@@ -16,6 +16,7 @@ typedef struct tti_block {
     double width;    // clock the block spans
     double mean;     // of the winsorised losses
     double variance; // of one loss about its block's mean
+    double spread;   // the same of the batches' own losses: where levels are known far more
     double n;        // losses
 } tti_block;
 

@@ -11,9 +11,10 @@ static const double PRIOR_MAX = 10;
 
 // A new built-in family is one line here (and TT_EST_FAMILIES_MAX).
 static const tti_family *const builtin[] = {
-    &tti_family_hogwild, &tti_family_expfloor,      &tti_family_sublinear,
-    &tti_family_power,   &tti_family_expfloor_late, &tti_family_power_late,
-    &tti_family_slaq,    &tti_family_locallin,      &tti_family_hwonly,
+    &tti_family_hogwild,        &tti_family_expfloor,      &tti_family_sublinear,
+    &tti_family_power,          &tti_family_expfloor_late, &tti_family_power_late,
+    &tti_family_sublinear_late, &tti_family_steep_late,    &tti_family_slaq,
+    &tti_family_locallin,       &tti_family_hwonly,
 };
 _Static_assert(TT_COUNT_OF(builtin) == TTI_FAMILIES, "TT_EST_FAMILIES_MAX counts the table");
 

@@ -44,6 +44,8 @@ typedef struct tti_fit {
     double covariance[3][3]; // of p[0..3)
     double noise_factor;     // residual variance relative to tti_curve_data.variance
     double spread_factor;    // the same of means over several blocks, times their number
+    double
+        misfit; // s.d. of a fall foretold from afar, as a share of it, beyond what noise explains
     double floor_least, floor_most;
     double unit; // of the clock, for families that scale it
     uint32_t node_count;
@@ -78,15 +80,17 @@ typedef struct tti_family {
     const tt_curve *curve;
 } tti_family;
 
-extern const tti_family tti_family_hogwild;       // est_hogwild.c
-extern const tti_family tti_family_expfloor;      // est_basis.c
-extern const tti_family tti_family_sublinear;     // est_basis.c
-extern const tti_family tti_family_power;         // est_basis.c
-extern const tti_family tti_family_expfloor_late; // est_basis.c
-extern const tti_family tti_family_power_late;    // est_basis.c
-extern const tti_family tti_family_slaq;          // est_slaq.c
-extern const tti_family tti_family_locallin;      // est_local.c
-extern const tti_family tti_family_hwonly;        // est_local.c
+extern const tti_family tti_family_hogwild;        // est_hogwild.c
+extern const tti_family tti_family_expfloor;       // est_basis.c
+extern const tti_family tti_family_sublinear;      // est_basis.c
+extern const tti_family tti_family_power;          // est_basis.c
+extern const tti_family tti_family_expfloor_late;  // est_basis.c
+extern const tti_family tti_family_power_late;     // est_basis.c
+extern const tti_family tti_family_sublinear_late; // est_basis.c
+extern const tti_family tti_family_steep_late;     // est_basis.c
+extern const tti_family tti_family_slaq;           // est_slaq.c
+extern const tti_family tti_family_locallin;       // est_local.c
+extern const tti_family tti_family_hwonly;         // est_local.c
 
 // --- all families of an estimator, built-in ones first
 

@@ -6,6 +6,11 @@
 
 // Forecasts of neighbouring blocks by one fit err together: they count half.
 static const double TRUST = 0.5;
+// No real curve is of a family's form, and its fit does not know. How far falls that it foretold
+// came out otherwise does: before any did, as if MISFIT_PRIOR_N of them had missed by MISFIT_PRIOR.
+static const double MISFIT_PRIOR = 0.03, MISFIT_PRIOR_N = 2, MISS_KEPT = 0.9;
+// A fall whose noise has this s.d., as a share of it, tells half as much as one without noise.
+static const double MISS_NOISE = 0.2;
 
 void
 tti_mix_reset(tti_mix *mix, const tti_families *families)
@@ -42,11 +47,20 @@ fill_data(const tti_series *history, double target, tti_curve_data *out)
     }
 }
 
+static double
+misfit_of(const tti_mix *mix, uint32_t f)
+{
+    const double prior = MISFIT_PRIOR_N * MISFIT_PRIOR * MISFIT_PRIOR;
+    return sqrt(fmax(mix->miss_squares[f] + prior, 0) / (mix->misses[f] + MISFIT_PRIOR_N));
+}
+
 static void
 fit_all(tti_mix *mix, const tti_families *families, const tti_curve_data *data, uint32_t count)
 {
     for (uint32_t f = 0; f < families->count; f++)
         tti_family_fit(families->list[f], data, count, &mix->fits[f]);
+    for (uint32_t f = 0; f < families->count; f++)
+        mix->fits[f].misfit = misfit_of(mix, f);
     mix->blocks = count;
     memcpy(mix->older[mix->older_next], mix->fits, sizeof mix->fits);
     mix->older_blocks[mix->older_next] = count;
@@ -55,7 +69,7 @@ fit_all(tti_mix *mix, const tti_families *families, const tti_curve_data *data, 
 
 // The newest fits that knew at most `most` blocks; NULL: none.
 static const tti_fit *
-fits_before(const tti_mix *mix, uint32_t most)
+fits_before(const tti_mix *mix, uint32_t most, uint32_t *blocks)
 {
     const tti_fit *best = NULL;
     uint32_t best_blocks = 0;
@@ -64,6 +78,7 @@ fits_before(const tti_mix *mix, uint32_t most)
             best_blocks = mix->older_blocks[i];
             best = mix->older[i];
         }
+    *blocks = best_blocks;
     return best;
 }
 
@@ -114,9 +129,46 @@ weigh(tti_mix *mix, const tti_families *families)
 // What was known when two thirds of the way to block i were gone, or by three blocks less; NULL:
 // too little.
 static const tti_fit *
-known_from_afar(const tti_mix *mix, uint32_t i)
+known_from_afar(const tti_mix *mix, uint32_t i, uint32_t *blocks)
 {
-    return i > 3 ? fits_before(mix, TT_MIN(2 * i / 3, i - 3)) : NULL;
+    return i > 3 ? fits_before(mix, TT_MIN(2 * i / 3, i - 3), blocks) : NULL;
+}
+
+// A fall was foretold and came out otherwise, by `error` of it; noise explains the variance `noise`
+// of that. It counts twice: errors of neighbouring blocks are much the same error.
+static void
+note_miss(tti_mix *mix, uint32_t f, double error, double noise)
+{
+    const double told = 1 / (1 + pow(noise / (MISS_NOISE * MISS_NOISE), 2));
+    mix->miss_squares[f] = MISS_KEPT * mix->miss_squares[f] + told * (error * error - 2 * noise);
+    mix->misses[f] = MISS_KEPT * mix->misses[f] + told;
+}
+
+// Of the fall from block `from`, the last that `before` knew, to block i.
+static void
+note_misses(tti_mix *mix,
+            const tti_families *families,
+            const tti_fit *before,
+            uint32_t from,
+            const tti_curve_data *data,
+            uint32_t i)
+{
+    for (uint32_t f = 0; f < families->count; f++) {
+        const tti_family *family = families->list[f];
+        const tti_fit *fit = &before[f];
+        double sd, ignored;
+        if (!fit->ok)
+            continue;
+        const double ahead = tti_family_predict(family, fit, data->x[i], &sd);
+        const double fall = tti_family_predict(family, fit, data->x[from], &ignored) - ahead;
+        // A fit that misses the blocks it knows takes that for noise, and must not be excused by
+        // it.
+        const double variance =
+            (sd * sd + fit->noise_factor * data->variance[i]) / fmax(fit->noise_factor, 1);
+        if (isfinite(ahead) && isfinite(variance) && fall > 0)
+            note_miss(mix, f, tti_clamp((data->y[i] - ahead) / fall, -1, 1),
+                      variance / (fall * fall));
+    }
 }
 
 // A block is foretold from one block ahead and from afar. It is from afar that the time left is
@@ -127,11 +179,14 @@ score_block(tti_mix *mix, const tti_families *families, const tti_curve_data *da
     double one[TT_EST_FAMILIES_MAX], far[TT_EST_FAMILIES_MAX];
     if (!predictive(families, mix->fits, data, i, one))
         return;
-    const tti_fit *before = known_from_afar(mix, i);
+    uint32_t from = 0;
+    const tti_fit *before = known_from_afar(mix, i, &from);
     const int have_far = before && predictive(families, before, data, i, far);
     // The mean of the two: both judge the same block, their sum would count it twice.
     for (uint32_t f = 0; f < families->count; f++)
         mix->score[f] = 0.9 * mix->score[f] + (have_far ? 0.5 * (one[f] + far[f]) : one[f]);
+    if (have_far)
+        note_misses(mix, families, before, from - 1, data, i);
     mix->scored++;
     weigh(mix, families);
 }
@@ -238,9 +293,75 @@ tti_mix_slope(const tti_mix_snapshot *snapshot,
     return 1;
 }
 
+// When a swing meets the target. The course comes to z s.d. above it after k(z) iterations; two
+// blocks in a row are below it then with about half the chance of one, so that by k(z) it was met
+// with probability 1 - exp(-H),
+//
+//     H(z) = integral over k of Phi(-z) / (2 blocks)
+//
+// A course that ends above the target goes on with its last chance.
+enum { SWING_STEPS = 16 };
+static const double SWING_FROM = 2, SWING_STEP = 0.25;
+
+typedef struct passage {
+    double k[SWING_STEPS + 1], chance[SWING_STEPS + 1]; // chance: an iteration, before k
+    int steps;                                          // that the course comes to
+    int ends;                                           // above the next one
+} passage;
+
+// Iterations until H is `hazard`.
+static double
+passed_after(const passage *p, double hazard)
+{
+    for (int i = 1; i <= p->steps; i++) {
+        const double more = (p->k[i] - p->k[i - 1]) * p->chance[i];
+        if (more >= hazard && p->chance[i] > 0)
+            return p->k[i - 1] + hazard / p->chance[i];
+        hazard -= more;
+    }
+    const double next = p->chance[TT_MIN(p->steps + 1, SWING_STEPS)];
+    return p->ends && next > 0 ? p->k[p->steps] + hazard / next : p->k[p->steps];
+}
+
+static void
+meet_in_swing(const tti_family *family,
+              const tti_fit *fit,
+              double now,
+              double target,
+              double swing_sd,
+              tti_left *out)
+{
+    passage p = {.steps = -1};
+    tti_left left = *out;
+    for (int i = 0; i <= SWING_STEPS; i++) {
+        const double z = SWING_FROM - i * SWING_STEP;
+        p.chance[i] = -expm1(fmin(z + 0.5 * SWING_STEP - 1, 0)) / (2 * TTI_BLOCK_LOSSES);
+        if (p.ends)
+            continue;
+        tti_family_inverse(family, fit, now, target + z * swing_sd, &left);
+        p.ends = !left.ok || left.unreachable > 0.5;
+        if (p.ends)
+            continue;
+        p.k[i] = fmax(exp(left.log_mean), i > 0 ? p.k[i - 1] : 0);
+        p.steps = i;
+        out->log_sd = left.log_sd;
+    }
+    if (p.steps < 0)
+        return; // even that is out of reach
+    out->unreachable = 0;
+    out->log_mean = tti_log_iterations(passed_after(&p, log(2)));
+    const double early = tti_log_iterations(passed_after(&p, -log(0.9)));
+    const double late = tti_log_iterations(passed_after(&p, -log(0.1)));
+    out->log_sd = hypot(out->log_sd, (late - early) / 2.563);
+}
+
 void
-tti_mix_left(
-    const tti_mix *mix, const tti_families *families, double now, double target, tti_mixture *out)
+tti_mix_left(const tti_mix *mix,
+             const tti_families *families,
+             double now,
+             double target,
+             double swing_sd,
+             tti_mixture *out)
 {
     memset(out, 0, sizeof *out);
     double total = 0, reachable = 0;
@@ -249,6 +370,8 @@ tti_mix_left(
         if (!mix->fits[f].ok || !(mix->weight[f] > 0))
             continue;
         tti_family_inverse(families->list[f], &mix->fits[f], now, target, &left);
+        if (left.ok && swing_sd > 0)
+            meet_in_swing(families->list[f], &mix->fits[f], now, target, swing_sd, &left);
         if (!left.ok || !isfinite(left.log_mean) || !isfinite(left.log_sd))
             continue;
         total += mix->weight[f];
@@ -258,8 +381,7 @@ tti_mix_left(
             continue;
         out->weight[out->count] = w;
         out->mean[out->count] = left.log_mean;
-        // A fit knows its own error, not that no real curve is of its form: at least 3 %.
-        out->sd[out->count] = hypot(left.log_sd, 0.03);
+        out->sd[out->count] = hypot(left.log_sd, mix->fits[f].misfit);
         out->count++;
         reachable += w;
     }

@@ -22,6 +22,9 @@ typedef struct tti_mix {
     uint32_t older_blocks[TTI_MIX_OLDER];              // 0: none
     uint32_t older_next;
     double score[TT_EST_FAMILIES_MAX], weight[TT_EST_FAMILIES_MAX];
+    // Squares of the errors of falls foretold from afar, as shares of them, less those that noise
+    // explains; and how many.
+    double miss_squares[TT_EST_FAMILIES_MAX], misses[TT_EST_FAMILIES_MAX];
     uint32_t scored; // blocks ever scored
 } tti_mix;
 
@@ -52,9 +55,14 @@ typedef struct tti_mixture {
     double unreachable; // weight of what says the target cannot be reached
 } tti_mixture;
 
-// From clock `now` to `target`. count is 0 when no family has an answer.
-void tti_mix_left(
-    const tti_mix *mix, const tti_families *families, double now, double target, tti_mixture *out);
+// From clock `now` until the loss, which swings about its course by `swing_sd`, is at `target` in
+// two blocks in a row. count is 0 when no family has an answer.
+void tti_mix_left(const tti_mix *mix,
+                  const tti_families *families,
+                  double now,
+                  double target,
+                  double swing_sd,
+                  tti_mixture *out);
 void tti_mixture_moments(const tti_mixture *mixture, double *mean, double *sd);
 // Quantile p of log k + N(shift, extra_sd^2).
 double tti_mixture_quantile(const tti_mixture *mixture, double p, double shift, double extra_sd);

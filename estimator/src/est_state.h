@@ -8,9 +8,10 @@
 #include "est_noise.h"
 #include "est_plateau.h"
 #include "est_rate.h"
+#include "est_swing.h"
 #include "tt/estimator.h"
 
-enum { TTI_RECENT_LOSSES = 4096, TTI_CURVATURES = 9 };
+enum { TTI_RECENT_LOSSES = 4096, TTI_RECENT_OWN = 100, TTI_CURVATURES = 9 };
 
 // The window in the making.
 typedef struct tti_window {
@@ -40,8 +41,8 @@ typedef struct tti_run {
     uint32_t feature_count;
     double log_rate,
         penalty; // assumed for the clock; frozen while the run lasts. penalty: nu's part
-    double level, level_variance, level_n; // loss just before it; NAN if unknown
-    double history_losses;                 // how much the snapshot knew
+    double level, level_spread, level_n; // loss just before it; NAN if unknown
+    double history_losses;               // how much the snapshot knew
     uint32_t rising_windows;
     tti_series blocks;
     tti_mix_snapshot foretold; // the pooled curve when the run began
@@ -102,17 +103,21 @@ struct tt_estimator {
     double base_examples;
     double first_loss; // l_0: mean of the first block
     // the open block
-    double losses[TTI_BLOCK_LOSSES], positions[TTI_BLOCK_LOSSES];
+    double losses[TTI_BLOCK_LOSSES], own[TTI_BLOCK_LOSSES], positions[TTI_BLOCK_LOSSES];
     uint32_t filled, flushed; // flushed: already counted in the window's detrended s.d.
     double block_start;       // clock at the end of the block before
     uint32_t under_row;       // consecutive full blocks at or under the target
     double *recent;           // ring of the last valid losses
     uint32_t recent_next, recent_count;
+    // Of the batches' own, whose spread is that of the data: the measure of what is no noise.
+    double recent_own[TTI_RECENT_OWN];
+    uint64_t own_count; // of all
     tti_curvatures curvatures;
     tti_cycles cycles;
     tti_window window;
     tti_run run;
     tti_noise noise;
+    tti_swing swing;
     tti_rate rate;
     tti_series history;
     tti_mix *mix; // own allocation: answers fit lazily behind a const estimator
@@ -125,8 +130,9 @@ double tti_clock_now(const tt_estimator *est);
 // NAN with under 25.
 double tti_recent_loss(const tt_estimator *est, double *variance, double *n);
 // Huber line of block means on raw iterations; the s.e. is at least what the noise within blocks
-// implies (three points alone would often look exact). 0 with under three blocks.
-int tti_series_line(const tti_series *series, double *slope, double *se);
+// implies (three points alone would often look exact). own_se: what the spread of the batches' own
+// losses implies, if that is more. 0 with under three blocks.
+int tti_series_line(const tti_series *series, double *slope, double *se, double *own_se);
 // Brings the fits up to date with the history.
 void tti_refresh(const tt_estimator *est);
 // The rate model with the evidence of the running run.

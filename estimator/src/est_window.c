@@ -40,6 +40,16 @@ recent_losses(const tt_estimator *est, uint32_t count, double *out)
     return count;
 }
 
+// The same of the batches' own losses.
+static double
+winsorise_own(const tt_estimator *est, double *own, uint32_t n)
+{
+    double low, high;
+    tti_winsor_bounds(est->recent_own, TT_MIN(est->own_count, (uint64_t)TTI_RECENT_OWN), &low,
+                      &high);
+    return tti_winsorise(own, n, low, high);
+}
+
 // Winsorises losses[0..n), the newest ones, by bounds from the last hundred: in 25 losses of which
 // most are 0 the few others would all look wild. Returns their mean.
 static double
@@ -72,25 +82,27 @@ tti_recent_loss(const tt_estimator *est, double *variance, double *n)
 }
 
 int
-tti_series_line(const tti_series *series, double *slope, double *se)
+tti_series_line(const tti_series *series, double *slope, double *se, double *own_se)
 {
     tti_block blocks[TTI_SERIES_BLOCKS + 1];
     double x[TTI_SERIES_BLOCKS + 1], y[TTI_SERIES_BLOCKS + 1], w[TTI_SERIES_BLOCKS + 1];
     const uint32_t count = tti_series_view(series, blocks);
-    double variance = 0, n = 0;
+    double variance = 0, spread = 0, n = 0;
     for (uint32_t i = 0; i < count; i++) {
         x[i] = blocks[i].position;
         y[i] = blocks[i].mean;
         w[i] = blocks[i].n / TTI_BLOCK_LOSSES;
         variance += blocks[i].n * blocks[i].variance;
+        spread += blocks[i].n * blocks[i].spread;
         n += blocks[i].n;
     }
     tti_line line;
-    *slope = *se = NAN;
+    *slope = *se = *own_se = NAN;
     if (!tti_huber_line(x, y, w, count, &line))
         return 0;
     *slope = line.slope;
     *se = fmax(line.slope_se, sqrt(variance / n / TTI_BLOCK_LOSSES / line.sum_xx));
+    *own_se = fmax(line.slope_se, sqrt(spread / n / TTI_BLOCK_LOSSES / line.sum_xx));
     return 1;
 }
 
@@ -127,8 +139,10 @@ note_block(tt_estimator *est, const tti_block *block)
     window->blocks_closed++;
     if (isnan(est->first_loss))
         est->first_loss = block->mean;
-    const double variance = fmax(block->variance, run->level_variance);
-    const double se = sqrt(variance / block->n + run->level_variance / run->level_n);
+    // However well the level is known: it swings, and a rise that drowns in the noise of the
+    // batches does no harm.
+    const double variance = fmax(block->spread, run->level_spread);
+    const double se = sqrt(variance / block->n + run->level_spread / run->level_n);
     window->high_row = block->mean > run->level + 4 * se ? window->high_row + 1 : 0;
     if (block->n >= TTI_BLOCK_LOSSES)
         est->under_row = block->mean <= est->options.target_loss ? est->under_row + 1 : 0;
@@ -142,13 +156,15 @@ close_block(tt_estimator *est)
         return;
     const double n = est->filled;
     tti_block block = {.n = n, .mean = winsorise_newest(est, est->losses, est->filled)};
+    const double own_mean = winsorise_own(est, est->own, est->filled);
     for (uint32_t i = 0; i < est->filled; i++) {
-        const double d = est->losses[i] - block.mean;
+        const double d = est->losses[i] - block.mean, own = est->own[i] - own_mean;
         block.position += est->positions[i] / n; // in apply order, whatever the arrival
         block.variance += est->filled > 1 ? d * d / (n - 1) : 0;
+        block.spread += est->filled > 1 ? own * own / (n - 1) : 0;
     }
     for (uint32_t i = est->flushed; i < est->filled; i++)
-        tti_detrend_add(&est->window.detrend, est->positions[i], est->losses[i]);
+        tti_detrend_add(&est->window.detrend, est->positions[i], est->own[i]);
     block.position -= (double)est->first_sequence - 1;
     const double end = tti_clock_now(est);
     block.clock = tti_clock_at(est, block.position);
@@ -159,18 +175,30 @@ close_block(tt_estimator *est)
     (void)tti_series_append(&est->window.blocks, &block);
     (void)tti_series_append(&est->run.blocks, &block);
     (void)tti_series_append(&est->history, &block);
+    tti_swing_add(&est->swing, &block, est->window.examples / est->window.kept);
 }
 
 static void
-take_loss(tt_estimator *est, double loss, double position)
+take_loss(tt_estimator *est, double loss, double own, double position)
 {
     est->recent[est->recent_next] = loss;
     est->recent_next = (est->recent_next + 1) % TTI_RECENT_LOSSES;
     est->recent_count = TT_MIN(est->recent_count + 1, (uint32_t)TTI_RECENT_LOSSES);
+    est->recent_own[est->own_count++ % TTI_RECENT_OWN] = own;
     est->losses[est->filled] = loss;
+    est->own[est->filled] = own;
     est->positions[est->filled] = position;
     if (++est->filled == TTI_BLOCK_LOSSES)
         close_block(est);
+}
+
+// What is known of the loss where the iteration was. The paper's method is that of the batches'
+// own.
+static double
+loss_of(const tt_estimator *est, const tt_est_sample *sample)
+{
+    const int known = isfinite(sample->level) && sample->level != 0;
+    return known && est->options.method != TT_EST_PAPER ? sample->level : sample->loss;
 }
 
 void
@@ -211,10 +239,11 @@ tt_estimator_add(tt_estimator *est, const tt_est_sample *sample)
         window->stale++;
     }
     window->examples += sample->examples;
-    window->losses += sample->loss;
+    const double loss = loss_of(est, sample);
+    window->losses += loss;
     if (!(est->base_examples > 0))
         est->base_examples = sample->examples;
-    take_loss(est, sample->loss, position);
+    take_loss(est, loss, sample->loss, position);
 }
 
 // --- begin and end
@@ -233,6 +262,21 @@ open_window(tt_estimator *est)
     window->clock_mark = tti_clock_now(est);
     tti_cycles_reset(&est->cycles);
     est->method->begin(est);
+}
+
+// Of one of the batches' own losses, of late; NAN: too few of them.
+static double
+own_variance(const tt_estimator *est)
+{
+    double own[TTI_RECENT_OWN], squares = 0;
+    const uint32_t n = (uint32_t)TT_MIN(est->own_count, (uint64_t)TTI_RECENT_OWN);
+    memcpy(own, est->recent_own, sizeof own);
+    if (n < TTI_BLOCK_LOSSES)
+        return NAN;
+    const double mean = winsorise_own(est, own, n);
+    for (uint32_t i = 0; i < n; i++)
+        squares += (own[i] - mean) * (own[i] - mean);
+    return squares / (n - 1);
 }
 
 // The last run's partial block and its slope go where they belong.
@@ -259,12 +303,13 @@ open_run(tt_estimator *est, uint32_t setting, const double *features, uint32_t f
     run->alive = 1;
     run->setting = setting;
     run->level = level;
-    run->level_variance = variance;
+    run->level_spread = own_variance(est);
     run->level_n = n;
     run->feature_count = TT_MIN(feature_count, (uint32_t)TT_EST_FEATURES_MAX);
     if (run->feature_count > 0)
         memcpy(run->features, features, run->feature_count * sizeof *features);
     tti_series_reset(&run->blocks);
+    tti_swing_restart(&est->swing);
     tti_refresh(est);
     tti_mix_snapshot_take(est->mix, &run->foretold);
     for (uint32_t i = 0; i < est->history.count; i++)
@@ -308,10 +353,11 @@ weigh_run(tt_estimator *est)
     tti_run *run = &est->run;
     tti_block blocks[TTI_SERIES_BLOCKS + 1];
     const uint32_t count = tti_series_view(&run->blocks, blocks);
-    double losses = 0, slope, se, foretold, disagreement;
+    double losses = 0, slope, se, own_se, foretold, disagreement;
     for (uint32_t i = 0; i < count; i++)
         losses += blocks[i].n;
-    if (losses > 0.5 * run->history_losses || !tti_series_line(&run->blocks, &slope, &se) ||
+    if (losses > 0.5 * run->history_losses ||
+        !tti_series_line(&run->blocks, &slope, &se, &own_se) ||
         !tti_mix_slope(&run->foretold, &est->families, blocks, count, &foretold, &disagreement))
         return;
     const double pooled = fmax(-foretold, 1e-9);
@@ -344,13 +390,13 @@ forget_window(tt_estimator *est, unsigned flags)
 static void
 flush_partial_block(tt_estimator *est)
 {
-    double losses[TTI_BLOCK_LOSSES];
+    double own[TTI_BLOCK_LOSSES];
     if (est->flushed == est->filled)
         return;
-    memcpy(losses, est->losses, sizeof losses);
-    (void)winsorise_newest(est, losses, est->filled);
+    memcpy(own, est->own, sizeof own);
+    (void)winsorise_own(est, own, est->filled);
     for (uint32_t i = est->flushed; i < est->filled; i++)
-        tti_detrend_add(&est->window.detrend, est->positions[i], losses[i]);
+        tti_detrend_add(&est->window.detrend, est->positions[i], own[i]);
     est->flushed = est->filled;
 }
 
@@ -382,12 +428,12 @@ tt_estimator_end(tt_estimator *est, int keep_slope, tt_est_window *out)
 // --- the window as it stands
 
 static unsigned
-window_flags(const tt_estimator *est, const tt_est_window *out)
+window_flags(const tt_estimator *est, const tt_est_window *out, double run_se)
 {
     const tti_window *window = &est->window;
     const tti_run *run = &est->run;
     unsigned flags = 0;
-    double slope, se;
+    double slope, se, own_se;
     const uint32_t received = window->kept + window->invalid;
     if (out->kept < 8)
         flags |= TT_EST_TIME_ONLY;
@@ -395,9 +441,9 @@ window_flags(const tt_estimator *est, const tt_est_window *out)
         flags |= TT_EST_FALLBACK;
     if (window->high_row >= 2)
         flags |= TT_EST_RISING;
-    if (tti_series_line(&window->blocks, &slope, &se) && slope > 4 * se)
+    if (tti_series_line(&window->blocks, &slope, &se, &own_se) && slope > 4 * own_se)
         flags |= TT_EST_RISING;
-    if (window->blocks_closed > 0 && out->slope > 4 * out->slope_se)
+    if (window->blocks_closed > 0 && out->slope > 4 * run_se)
         flags |= TT_EST_RISING;
     if (window->invalid_burst || (window->invalid >= 3 && 5 * window->invalid > received))
         flags |= TT_EST_DIVERGING;
@@ -412,12 +458,12 @@ static double
 window_noise(const tt_estimator *est)
 {
     tti_detrend whole = est->window.detrend;
-    double losses[TTI_BLOCK_LOSSES];
+    double own[TTI_BLOCK_LOSSES];
     if (est->flushed < est->filled) {
-        memcpy(losses, est->losses, sizeof losses);
-        (void)winsorise_newest(est, losses, est->filled);
+        memcpy(own, est->own, sizeof own);
+        (void)winsorise_own(est, own, est->filled);
         for (uint32_t i = est->flushed; i < est->filled; i++)
-            tti_detrend_add(&whole, est->positions[i], losses[i]);
+            tti_detrend_add(&whole, est->positions[i], own[i]);
     }
     const double examples = est->window.examples / est->window.kept;
     const double batches = examples > 0 && est->base_examples > 0 ? examples / est->base_examples
@@ -429,7 +475,7 @@ void
 tt_estimator_window(const tt_estimator *est, tt_est_window *out)
 {
     const tti_window *window = &est->window;
-    double variance, n;
+    double variance, n, own_se;
     tti_cycles_answer cycles;
     memset(out, 0, sizeof *out);
     tti_cycles_solve(&est->cycles, est->options.bulk_synchronous, &cycles);
@@ -447,8 +493,8 @@ tt_estimator_window(const tt_estimator *est, tt_est_window *out)
     out->loss = tti_recent_loss(est, &variance, &n);
     out->mean_loss = window->kept > 0 ? window->losses / window->kept : NAN;
     out->noise = window->kept >= 8 ? window_noise(est) : NAN;
-    (void)tti_series_line(&est->run.blocks, &out->slope, &out->slope_se);
+    (void)tti_series_line(&est->run.blocks, &out->slope, &out->slope_se, &own_se);
     out->duration_s = isfinite(window->start_s) ? est->last_time_s - window->start_s : 0;
-    out->flags = window_flags(est, out);
+    out->flags = window_flags(est, out, own_se);
     out->staleness = window->stale > 0 ? window->staleness / window->stale : NAN;
 }

@@ -185,7 +185,8 @@ pooled_answer(const tt_estimator *est, tti_answer *a)
 {
     const double target = est->options.target_loss;
     tti_refresh(est);
-    tti_mix_left(est->mix, &est->families, tti_clock_now(est), target, &a->mixture);
+    tti_mix_left(est->mix, &est->families, tti_clock_now(est), target, tti_swing_sd(&est->swing),
+                 &a->mixture);
     const double unreachable = a->mixture.unreachable;
     if (est->under_row >= 2)
         a->flags |= TT_EST_REACHED;

@@ -371,7 +371,7 @@ silence_in_the_mix_is_no_harm(void **state)
     tti_mixture left;
     for (int i = 0; i < 30; i++) {
         const double clock = 25.0 * i + 12.5, mean = 0.3 + exp(-3e-3 * clock);
-        const tti_block block = {clock, clock, 25, mean + 1e-3 * (i % 3), 1e-4, 25};
+        const tti_block block = {clock, clock, 25, mean + 1e-3 * (i % 3), 1e-4, 1e-4, 25};
         (void)tti_series_append(&history, &block);
         tti_mix_sync(&mix, &families, &history, 0.35);
         double total = 0;
@@ -379,7 +379,7 @@ silence_in_the_mix_is_no_harm(void **state)
         for (uint32_t f = 0; f < families.count; f++)
             total += mix.weight[f];
         assert_true(fabs(total - 1) < 1e-12);
-        tti_mix_left(&mix, &families, clock, 0.35, &left);
+        tti_mix_left(&mix, &families, clock, 0.35, 0, &left);
         assert_true(left.unreachable >= 0 && left.unreachable <= 1);
     }
     assert_true(fitted > 5);

@@ -345,7 +345,7 @@ weight_goes_to_the_family_that_foretells(void **state)
             const double clock = 25.0 * i + 12.5, mean = trace_mean_loss(&t, clock);
             const double sd = 0.01 * mean; // of one loss
             const tti_block block = {clock,   clock, 25, mean + sd / 5 * tt_rng_normal(&rng),
-                                     sd * sd, 25};
+                                     sd * sd, sd * sd, 25};
             (void)tti_series_append(&history, &block);
             tti_mix_sync(&mix, &families, &history, 0.55);
         }

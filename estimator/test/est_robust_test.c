@@ -170,7 +170,7 @@ series_stays_bounded_and_keeps_its_sums(void **state)
     tti_series_reset(&series);
     enum { BLOCKS = 10007 };
     for (int i = 0; i < BLOCKS; i++) {
-        const tti_block block = {25.0 * i, 25.0 * i + 12, 25, 3.7 - 1e-4 * i, 0.013, 25};
+        const tti_block block = {25.0 * i, 25.0 * i + 12, 25, 3.7 - 1e-4 * i, 0.013, 0.013, 25};
         (void)tti_series_append(&series, &block);
         assert_true(series.count < TTI_SERIES_BLOCKS);
     }
@@ -197,7 +197,7 @@ restored_series_forgets_what_came_after(void **state)
     tti_series_reset(&series);
     tti_series_mark mark = {0};
     for (int i = 0; i < 150; i++) {
-        const tti_block block = {i, i, 1, i < 101 ? 0.4 : 9.9, 0.1, i % 7 == 6 ? 8 : 25};
+        const tti_block block = {i, i, 1, i < 101 ? 0.4 : 9.9, 0.1, 0.1, i % 7 == 6 ? 8 : 25};
         if (i == 101)
             mark = tti_series_remember(&series);
         (void)tti_series_append(&series, &block);

@@ -35,7 +35,7 @@ forget_standing(tti_standing *standing)
 static void
 forget_backlog(tti_backlog *backlog)
 {
-    backlog->record_count = backlog->end_count = 0;
+    backlog->record_count = backlog->end_count = backlog->loss_count = 0;
     backlog->record_first = backlog->record_sent = 0;
     backlog->end_first = backlog->end_sent = 0;
     backlog->wait_max_ns = 0;
@@ -56,6 +56,7 @@ begin_attempt(tti_process *process)
     forget_board(&process->board);
     forget_standing(&process->standing);
     forget_backlog(&process->backlog);
+    tti_loss_ring_forget(&process->losses);
     tti_lease_forget(&process->lease);
     process->order_heard = process->report_heard = process->news_number = 0;
     process->last = (tti_report){0};
@@ -235,6 +236,15 @@ count(tti_process *process, tti_report *report)
     report->wait_max_ns = backlog->wait_max_ns;
 }
 
+// They were sent with their records.
+static void
+forget_losses(tti_backlog *backlog)
+{
+    for (uint32_t i = 0; i < backlog->record_count; i++)
+        backlog->records[i].losses = 0;
+    backlog->loss_count = 0;
+}
+
 // From the first that was never sent, or everything that was not heard.
 static void
 send_report(tti_process *process, tti_report *report, int all)
@@ -251,7 +261,10 @@ send_report(tti_process *process, tti_report *report, int all)
     report->end_first = backlog->end_first;
     report->end_count = backlog->end_count;
     backlog->end_sent = backlog->end_first + backlog->end_count;
-    tti_report_write(report, backlog->records + skip, backlog->ends, &process->out);
+    report->loss_count = backlog->loss_count;
+    tti_report_write(report, backlog->records + skip, backlog->losses, backlog->ends,
+                     &process->out);
+    forget_losses(backlog);
     pthread_mutex_unlock(&backlog->lock);
     process->last = *report;
     if (process->out.status != TT_OK)
@@ -288,6 +301,24 @@ has_news(tti_process *process, const tti_report *report, uint64_t now)
            now - process->news_ns > process->board.retry_ns;
 }
 
+static void
+take_records(tti_process *process)
+{
+    tti_backlog *backlog = &process->backlog;
+    tti_record *record = backlog->records + backlog->record_count;
+    uint32_t count =
+        tti_records_take(&process->standing.records, record, TTI_BACKLOG - backlog->record_count);
+    backlog->record_count += count;
+    for (; count > 0; count--, record++) {
+        if (backlog->loss_count + record->losses > TTI_LOSSES) {
+            tti_loss_ring_skip(&process->losses, record->losses);
+            record->losses = 0;
+        }
+        tti_loss_ring_take(&process->losses, backlog->losses + backlog->loss_count, record->losses);
+        backlog->loss_count += record->losses;
+    }
+}
+
 // beat: a heartbeat was sent just now.
 static void
 report_if_due(tti_process *process, int beat)
@@ -295,9 +326,7 @@ report_if_due(tti_process *process, int beat)
     tti_backlog *backlog = &process->backlog;
     tti_report report = {0};
     look(process, &report);
-    backlog->record_count +=
-        tti_records_take(&process->standing.records, backlog->records + backlog->record_count,
-                         TTI_BACKLOG - backlog->record_count);
+    take_records(process);
     uint64_t now = tt_clock_now(&process->board.clock);
     int rests = now - process->reported_ns < process->report_period_ns; // no haste
     int records = backlog->record_first + backlog->record_count > backlog->record_sent;

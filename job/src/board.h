@@ -27,11 +27,12 @@ typedef struct tti_board {
     const tt_job *job;
     tt_clock clock;
     uint32_t node_count;
-    tt_mesh *mesh;      // messages; its last end is the master's
-    tt_ps_store *store; // in place
-    tti_work *work;     // of nodes that share the master's memory, else NULL
-    tti_lease *lease;   // of the others
-    uint64_t retry_ns;  // a request without an answer for so long is sent again
+    tt_mesh *mesh;         // messages; its last end is the master's
+    tt_ps_store *store;    // in place
+    tti_work *work;        // of nodes that share the master's memory, else NULL
+    tti_lease *lease;      // of the others
+    tti_loss_ring *losses; // likewise
+    uint64_t retry_ns;     // a request without an answer for so long is sent again
     // A partition's move has ended here (tt_ps_hooks).
     void (*retired)(void *self, uint32_t partition, uint32_t generation);
     // A backup has its copy. Of processes.

@@ -8,8 +8,11 @@ tt_status
 tti_command_open(tti_runtime *rt, tt_error *err)
 {
     tti_command *c = &rt->command;
+    const uint32_t rows = tti_worker_rows_max(rt->job);
     c->nodes = tt_mem_zalloc(rt->node_count, sizeof *c->nodes);
-    return c->nodes != NULL
+    c->rows = tt_mem_zalloc(rows, sizeof *c->rows);
+    c->losses = tt_mem_zalloc(rows, sizeof *c->losses);
+    return c->nodes != NULL && c->rows != NULL && c->losses != NULL
                ? TT_OK
                : tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the job's nodes");
 }
@@ -26,9 +29,13 @@ tti_command_close(tti_runtime *rt)
 {
     tti_command *c = &rt->command;
     tt_mem_free(c->nodes);
+    tt_mem_free(c->rows);
+    tt_mem_free(c->losses);
     tt_mem_free(c->pending);
     tt_archive_fini(&c->out);
     c->nodes = NULL;
+    c->rows = NULL;
+    c->losses = NULL;
 }
 
 static int
@@ -279,6 +286,21 @@ keep_record(tti_command *c, const tti_record *record)
     c->pending[c->pending_count++] = *record;
 }
 
+// The loss over all rows, by those that record was measured on: the oldest that node n has.
+static float
+level_of(tti_runtime *rt, uint32_t n, const tti_record *record, const uint8_t *losses)
+{
+    tti_command *c = &rt->command;
+    const tti_account *account = &rt->books.nodes[n].account;
+    if (record->losses == 0 || record->losses != record->examples ||
+        record->losses > tti_account_untrained(account) ||
+        record->losses > tti_worker_rows_max(rt->job))
+        return NAN;
+    tti_account_copy(account, account->trained, c->rows, record->losses);
+    memcpy(c->losses, losses, record->losses * sizeof *c->losses); // at any address
+    return (float)tti_row_losses_note(&rt->work.row_losses, c->rows, c->losses, record->losses);
+}
+
 static void
 hear_records(tti_runtime *rt, uint32_t n, const tti_report_parts *parts)
 {
@@ -287,9 +309,18 @@ hear_records(tti_runtime *rt, uint32_t n, const tti_report_parts *parts)
     if (report->record_first > book->records_heard)
         return; // some before these were lost, and will be said again
     uint64_t skip = book->records_heard - report->record_first;
-    for (uint64_t i = skip; i < report->record_count; i++) {
+    uint32_t losses = 0; // of the records before
+    for (uint64_t i = 0; i < report->record_count; i++) {
         tti_record record;
         memcpy(&record, (const uint8_t *)parts->records + i * sizeof record, sizeof record);
+        if (record.losses > report->loss_count - losses)
+            record.losses = 0; // nothing of ours says so
+        losses += record.losses;
+        if (i < skip)
+            continue;
+        record.level =
+            level_of(rt, n, &record,
+                     (const uint8_t *)parts->losses + (losses - record.losses) * sizeof(float));
         keep_record(&rt->command, &record);
         tti_books_hear_record(rt, n, &record);
     }

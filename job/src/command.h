@@ -30,6 +30,8 @@ typedef struct tti_command {
     // Records that came since they were last counted.
     tti_record *pending;
     size_t pending_count, pending_capacity;
+    uint32_t *rows; // of the largest batch, and losses of them
+    float *losses;
     tt_archive out;
 } tti_command;
 

@@ -41,10 +41,10 @@ run_share(tti_compute_task *task,
         uint32_t end = piece + 1 == task->micro_count ? rows : begin + task->micro_rows;
         uint32_t span = end > begin ? end - begin : 0;
         uint32_t from = begin + span * index / threads, to = begin + span * (index + 1) / threads;
-        losses[piece] = to > from
-                            ? tt_model_loss_gradient(task->model, task->ops, task->batch, from, to,
-                                                     task->scale, task->params, gradient, scratch)
-                            : 0;
+        losses[piece] = to > from ? tt_model_loss_gradient(task->model, task->ops, task->batch,
+                                                           from, to, task->scale, task->params,
+                                                           gradient, task->each, scratch)
+                                  : 0;
     }
 }
 

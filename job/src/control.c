@@ -96,11 +96,13 @@ tti_order_fits(const tt_job *job, const tti_order_parts *parts)
 void
 tti_report_write(const tti_report *report,
                  const tti_record *records,
+                 const float *losses,
                  const tti_end *ends,
                  tt_archive *out)
 {
     append(out, report, sizeof *report);
     append(out, records, report->record_count * sizeof *records);
+    append(out, losses, report->loss_count * sizeof *losses);
     append(out, ends, report->end_count * sizeof *ends);
 }
 
@@ -113,9 +115,10 @@ tti_report_read(const void *bytes, size_t count, tti_report_parts *out)
     TT_ARCHIVE(&in, out->report);
     const tti_report *report = &out->report;
     if (in.status != TT_OK || report->record_count > count / sizeof(tti_record) ||
-        report->end_count > count / sizeof(tti_end))
+        report->loss_count > count / sizeof(float) || report->end_count > count / sizeof(tti_end))
         return TT_CORRUPT;
     out->records = tt_archive_borrow(&in, report->record_count * sizeof(tti_record));
+    out->losses = tt_archive_borrow(&in, report->loss_count * sizeof(float));
     out->ends = tt_archive_borrow(&in, report->end_count * sizeof(tti_end));
     return in.status;
 }

@@ -32,7 +32,7 @@ typedef struct tti_end {
     tt_ps_batch batch;
 } tti_end;
 
-// Node -> master. Behind it: records, then ends.
+// Node -> master. Behind it: records, then losses of their rows, then ends.
 typedef struct tti_report {
     uint64_t number, order; // of the last order heard
     uint64_t looked_ns;     // when its records were taken, on the master's clock
@@ -44,7 +44,7 @@ typedef struct tti_report {
     uint64_t wait_max_ns;
     tti_counts counts;
     uint32_t lease, lease_closed, unit;
-    uint32_t record_count, end_count;
+    uint32_t record_count, end_count, loss_count;
     uint64_t received, wanted; // rows
     uint64_t record_first, end_first;
 } tti_report;
@@ -57,14 +57,15 @@ TT_NODISCARD tt_status tti_generation_read(tt_archive *in, tti_generation **out)
 // its knobs a number.
 int tti_generation_fits(const tt_job *job, const tti_generation *generation);
 
-// As a frame's payload. rows[order->row_count], records and ends likewise. generation: NULL unless
-// order->has_generation. Faults are in the archive's status.
+// As a frame's payload. rows[order->row_count], records, losses and ends likewise. generation: NULL
+// unless order->has_generation. Faults are in the archive's status.
 void tti_order_write(const tti_order *order,
                      const uint32_t *rows,
                      const tti_generation *generation,
                      tt_archive *out);
 void tti_report_write(const tti_report *report,
                       const tti_record *records,
+                      const float *losses,
                       const tti_end *ends,
                       tt_archive *out);
 
@@ -76,7 +77,7 @@ typedef struct tti_order_parts {
 } tti_order_parts;
 typedef struct tti_report_parts {
     tti_report report;
-    const void *records, *ends;
+    const void *records, *losses, *ends;
 } tti_report_parts;
 
 // Whether what was read is of this job: its rows are rows of the data, its generation fits.

@@ -30,6 +30,7 @@ typedef struct tti_compute_task {
     float *gradient; // complete when the task is done
     size_t floats;
     double losses[TTI_AGGREGATION_MAX]; // sums per piece
+    float *each;                        // [batch rows] loss of each row; NULL: not wanted
 } tti_compute_task;
 TT_NODISCARD tt_status tti_compute_open(const tt_model *model,
                                         uint32_t max_rows,
@@ -77,6 +78,7 @@ typedef struct tti_node {
     uint32_t batch_round[TTI_BATCHES_MAX], batch_slice[TTI_BATCHES_MAX];
     tti_again batch_name[TTI_BATCHES_MAX]; // of leased rows
     uint32_t batch_head, batch_count;      // prepared ones, a ring
+    float *each;                           // losses of the rows of a batch
     float *params, *gradient;
     tti_probe probe;
     uint32_t *rows;

@@ -69,6 +69,7 @@ tti_process_open(tti_process *process,
                                  .node_count = job->node_count,
                                  .mesh = mesh,
                                  .lease = &process->lease,
+                                 .losses = &process->losses,
                                  .retry_ns = (uint64_t)(1e9 * job->spec.retry),
                                  .retired = partition_retired,
                                  .backed = partition_backed,
@@ -84,7 +85,11 @@ tti_process_open(tti_process *process,
     process->report_period_ns = TT_MAX(5000000u, 100000u * job->node_count);
     (void)pthread_mutex_init(&process->backlog.lock, NULL);
     process->backlog.records = tt_mem_zalloc(TTI_BACKLOG, sizeof(tti_record));
-    tt_status status = process->backlog.records != NULL ? TT_OK : TT_NOMEM;
+    process->backlog.losses = tt_mem_zalloc(TTI_LOSSES, sizeof(float));
+    tt_status status =
+        process->backlog.records != NULL && process->backlog.losses != NULL ? TT_OK : TT_NOMEM;
+    if (status == TT_OK)
+        status = tti_loss_ring_open(&process->losses, job->node_count);
     if (status == TT_OK)
         status = open_records(process);
     if (status == TT_OK)
@@ -131,7 +136,9 @@ tti_process_close(tti_process *process)
     process->newest = NULL;
     tti_records_close(&process->standing.records);
     tti_lease_close(&process->lease);
+    tti_loss_ring_close(&process->losses);
     tt_mem_free(process->backlog.records);
+    tt_mem_free(process->backlog.losses);
     tt_mem_free(process->backlog.ends);
     (void)pthread_mutex_destroy(&process->backlog.lock);
     tt_archive_fini(&process->out);

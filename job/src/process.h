@@ -10,11 +10,16 @@
 
 struct tti_runtime;
 
-enum { TTI_BACKLOG = 2048 }; // records on their way to the master at a time
+enum { TTI_BACKLOG = 2048 };   // records on their way to the master at a time
+enum { TTI_LOSSES = 1 << 16 }; // losses of rows likewise
 
 // What the master has not said that it heard.
 typedef struct tti_backlog {
     tti_record *records; // [TTI_BACKLOG]
+    // Losses of the rows of those that were never sent. With what is said again they are left out:
+    // without some of them the master knows others.
+    float *losses; // [TTI_LOSSES]
+    uint32_t loss_count;
     uint32_t record_count;
     uint64_t record_first, record_sent; // of those in the backlog; first that was never sent
     pthread_mutex_t lock;               // of the rest, which the node's thread adds to
@@ -30,6 +35,7 @@ typedef struct tti_process {
     tti_board board;
     tti_standing standing;
     tti_lease lease;
+    tti_loss_ring losses;
     tti_backlog backlog;
     tt_thread agent;
     tt_pulse pulse;

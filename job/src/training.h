@@ -15,7 +15,7 @@ enum { TTI_DRAIN_MAX = 65536 };
 typedef struct tti_round_tally {
     tti_record round;
     uint32_t slices, examples;
-    double loss;
+    double loss, level;
     uint64_t done_ns;
 } tti_round_tally;
 

@@ -22,6 +22,7 @@ feed(tti_training *tr, const tti_record *record)
                             .worker = record->worker,
                             .examples = record->examples,
                             .loss = (double)record->loss + tr->regulariser,
+                            .level = (double)record->level + tr->regulariser,
                             .time_s = time_s,
                             .cycle_s = (double)record->cycle_ns * 1e-9,
                             .curvature = (double)record->curvature,
@@ -57,6 +58,7 @@ feed_slice(tti_training *tr, const tti_record *record)
         *tally = (tti_round_tally){.round = *record};
     tally->slices++;
     tally->loss += (double)record->loss * record->examples;
+    tally->level += (double)record->level * record->examples;
     tally->examples += record->examples;
     tally->done_ns = TT_MAX(tally->done_ns, record->done_ns);
     if (tally->slices < (uint32_t)tr->job->spec.slices)
@@ -65,6 +67,7 @@ feed_slice(tti_training *tr, const tti_record *record)
     uint64_t since = tr->last_round_ns > 0 ? tr->last_round_ns : tr->rt->start_ns;
     round.worker = 0;
     round.loss = (float)(tally->loss / tally->examples);
+    round.level = (float)(tally->level / tally->examples);
     round.examples = tally->examples;
     round.done_ns = tally->done_ns;
     round.cycle_ns = round.done_ns > since ? round.done_ns - since : 1;

@@ -142,18 +142,19 @@ open_samples(tti_lookout *w, const char *path, tt_error *err)
     if (w->samples == NULL)
         return tt_error_set(err, TT_IO, path, "choose another file for simulation.samples",
                             "cannot write the samples: %s", tt_errno_text(errno));
-    (void)fputs("# iteration generation worker examples loss time_s cycle_s staleness curvature\n",
-                w->samples);
+    (void)fputs(
+        "# iteration generation worker examples loss time_s cycle_s staleness curvature level\n",
+        w->samples);
     return TT_OK;
 }
 
 void
 tti_training_write_sample(tti_training *tr, const tt_est_sample *sample)
 {
-    (void)fprintf(tr->lookout.samples, "%llu %llu %u %u %.9g %.9f %.9f %g %g\n",
+    (void)fprintf(tr->lookout.samples, "%llu %llu %u %u %.9g %.9f %.9f %g %g %.9g\n",
                   (unsigned long long)sample->sequence, (unsigned long long)sample->generation,
                   sample->worker, sample->examples, sample->loss, sample->time_s, sample->cycle_s,
-                  sample->staleness, sample->curvature);
+                  sample->staleness, sample->curvature, sample->level);
 }
 
 tt_status

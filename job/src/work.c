@@ -12,6 +12,8 @@ tti_work_open(const tt_shards *shards,
     *out = (tti_work){.example_limit = UINT64_MAX};
     (void)pthread_mutex_init(&out->lock, NULL);
     TT_TRY(tt_ledger_open(shards, node_count, &out->ledger, err));
+    if (tti_row_losses_open(&out->row_losses, (uint32_t)tt_shards_row_count(shards)) != TT_OK)
+        return tt_error_set(err, TT_NOMEM, NULL, NULL, "no memory for the losses of the rows");
     out->orphan_capacity = reserved_rows;
     out->orphans = tt_mem_zalloc(TT_MAX(reserved_rows, (size_t)1), sizeof *out->orphans);
     if (out->orphans == NULL)
@@ -26,6 +28,7 @@ tti_work_close(tti_work *work)
         return; // never opened
     tt_ledger_close(work->ledger);
     tt_mem_free(work->orphans);
+    tti_row_losses_close(&work->row_losses);
     (void)pthread_mutex_destroy(&work->lock);
     *work = (tti_work){0};
 }

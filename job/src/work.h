@@ -5,6 +5,7 @@
 #ifndef TTI_WORK_H
 #define TTI_WORK_H
 
+#include "row_losses.h"
 #include "tt/core.h"
 #include "tt/ps.h"
 #include "tt/workloads.h"
@@ -27,6 +28,7 @@ typedef struct tti_work {
     uint64_t examples_trained; // relaxed add
     // BSP: which rounds of a slice are among `applied`, where anything may be done again [master]
     tti_slice_count slice_counts[TT_PS_SLICES_MAX];
+    tti_row_losses row_losses;
     // rows that were taken by nodes which then became servers, or died, to be trained by others
     pthread_mutex_t lock;
     uint32_t *orphans; // guarded by lock

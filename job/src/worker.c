@@ -151,6 +151,7 @@ compute(tti_node *node, uint32_t slot, tti_compute_task *task)
                                .scale = 1.0f / (float)rows,
                                .params = node->params,
                                .gradient = node->gradient,
+                               .each = node->each,
                                .floats = (size_t)key_count * job->table.width};
     tti_compute_run(node->compute, task);
     tti_simulated_gradient(node, task);
@@ -173,6 +174,22 @@ count_iterations(const tti_node *node, uint32_t micro, uint32_t rows)
     return work != NULL ? tti_work_count(work, micro, rows) : 0;
 }
 
+// The losses of rows [begin, end) of the batch, to where those of all rows are: here, or with the
+// master.
+static void
+note_losses(const tti_node *node, uint32_t slot, uint32_t begin, uint32_t end, tti_record *record)
+{
+    const tti_board *board = node->board;
+    const float *losses = node->each + begin;
+    record->level = NAN;
+    record->losses = 0;
+    if (board->work != NULL)
+        record->level = (float)tti_row_losses_note(
+            &board->work->row_losses, tti_worker_rows(node, slot) + begin, losses, end - begin);
+    else if (!is_bsp(node) && tti_loss_ring_put(board->losses, losses, end - begin))
+        record->losses = end - begin;
+}
+
 static void
 put_records(tti_node *node,
             uint32_t slot,
@@ -190,6 +207,7 @@ put_records(tti_node *node,
         record.done_ns = done_ns - record.cycle_ns * (micro - 1 - piece);
         record.examples = end - begin;
         record.loss = (float)(task->losses[piece] / (double)(end - begin));
+        note_losses(node, slot, begin, end, &record);
         tti_records_put(&node->standing->records, &record);
     }
 }
@@ -292,7 +310,8 @@ put_unmeasured(tti_node *node, uint32_t slot)
                          .worker = node->index,
                          .slice = node->batch_slice[slot],
                          .examples = tt_batch_rows(node->batches[slot]),
-                         .loss = NAN};
+                         .loss = NAN,
+                         .level = NAN};
     tti_records_put(&node->standing->records, &record);
 }
 
@@ -498,12 +517,14 @@ tti_worker_open(tti_node *node, tt_error *err)
         node->params = tt_mem_zalloc_vector(floats, sizeof(float));
         if (node->board->mesh == NULL) // else it is the client's
             node->gradient = tt_mem_zalloc_vector(floats, sizeof(float));
+        node->each = tt_mem_zalloc(max_rows, sizeof *node->each);
         node->rows = tt_mem_zalloc((size_t)max_rows * TTI_BATCHES_MAX, sizeof *node->rows);
         node->kept = tt_mem_zalloc((size_t)max_rows * TTI_BATCHES_MAX, sizeof *node->kept);
         node->acknowledged =
             tt_mem_zalloc(TT_MAX((size_t)job->spec.slices, (size_t)1), sizeof *node->acknowledged);
         status = node->params != NULL && (node->gradient != NULL || node->board->mesh != NULL) &&
-                         node->rows != NULL && node->kept != NULL && node->acknowledged != NULL
+                         node->each != NULL && node->rows != NULL && node->kept != NULL &&
+                         node->acknowledged != NULL
                      ? TT_OK
                      : TT_NOMEM;
         if (status == TT_OK)
@@ -538,6 +559,8 @@ tti_worker_close(tti_node *node)
     tt_ps_client_close(node->client);
     tt_shard_cache_fini(&node->cache);
     tt_mem_free(node->params);
+    tt_mem_free(node->each);
+    node->each = NULL;
     tti_probe_close(node);
     tt_mem_free(node->rows);
     tt_mem_free(node->kept);

@@ -114,18 +114,24 @@ a_report_is_read_as_it_was_written(void **state)
 {
     TT_UNUSED(state);
     const tti_record records[2] = {{.sequence = 4, .loss = 0.5f}, {.sequence = 5, .examples = 9}};
+    const float losses[3] = {1, 2, 3};
     const tti_end ends[1] = {{.partition = 3, .generation = 7}};
-    const tti_report report = {
-        .number = 2, .record_count = 2, .end_count = 1, .record_first = 11, .wanted = 70};
+    const tti_report report = {.number = 2,
+                               .record_count = 2,
+                               .end_count = 1,
+                               .loss_count = 3,
+                               .record_first = 11,
+                               .wanted = 70};
     tti_report_parts parts;
     tt_archive out = {0};
     tti_record record;
     tti_end end;
-    tti_report_write(&report, records, ends, &out);
+    tti_report_write(&report, records, losses, ends, &out);
     assert_int_equal(tti_report_read(out.bytes, out.count, &parts), TT_OK);
     assert_int_equal(parts.report.record_first, 11);
     memcpy(&record, (const uint8_t *)parts.records + sizeof record, sizeof record);
     assert_int_equal(record.examples, 9);
+    assert_memory_equal(parts.losses, losses, sizeof losses);
     memcpy(&end, parts.ends, sizeof end);
     assert_int_equal(end.generation, 7);
     for (size_t count = 0; count < out.count; count++) {

@@ -172,8 +172,10 @@ write_order(const char *directory, const tt_job *job, uint8_t kind)
 static void
 write_report(const char *directory, uint8_t kind)
 {
-    const tti_record records[2] = {{.sequence = 1, .done_ns = 5, .worker = 1, .examples = 2},
-                                   {.sequence = 2, .done_ns = 9, .worker = 1, .examples = 2}};
+    const tti_record records[2] = {
+        {.sequence = 1, .done_ns = 5, .worker = 1, .examples = 2, .losses = 2},
+        {.sequence = 2, .done_ns = 9, .worker = 1, .examples = 2, .losses = 2}};
+    const float losses[4] = {0.5F, 0, 2, 1e30F};
     const tti_end end = {.kind = TTI_END_MOVE, .generation = 1};
     tt_archive out = {0};
     seed s = {.size = 0};
@@ -192,9 +194,10 @@ write_report(const char *directory, uint8_t kind)
                                    .record_first = 2 * (uint64_t)i,
                                    .end_first = i,
                                    .record_count = 2,
+                                   .loss_count = 4,
                                    .end_count = 1};
         tt_archive_rewind(&out);
-        tti_report_write(&report, records, &end, &out);
+        tti_report_write(&report, records, losses, &end, &out);
         put_frame(&s, TT_FRAME_REPORT, 1, out.bytes, out.count);
     }
     put_frame(&s, TT_FRAME_RESTORE, 2, NULL, 0);

@@ -25,7 +25,7 @@ add_gradient(const probe *p, float sign, double distance)
     memcpy(p->moved, p->params, p->floats * sizeof(float));
     p->ops->axpy(sign * (float)distance, p->direction, p->moved, p->floats);
     (void)tt_model_loss_gradient(p->model, p->ops, p->batch, 0, rows, sign / (float)rows, p->moved,
-                                 p->turn, p->scratch);
+                                 p->turn, NULL, p->scratch);
 }
 
 // The direction of `turn`; returns its length.

@@ -87,7 +87,7 @@ evaluate_chunk(evaluator *e, uint64_t chunk)
             plan->score[first + i] = e->scores[i];
             plan->positive[first + i] = e->label[i] != 0;
         }
-    sums.loss = model->kind->loss(plan->ops, e->scores, e->sign, e->label, 1.0F, n, width);
+    sums.loss = model->kind->loss(plan->ops, e->scores, e->sign, e->label, 1.0F, NULL, n, width);
     plan->chunks[chunk] = sums;
 }
 

@@ -68,6 +68,7 @@ typedef struct part {
     float scale;
     const float *params;
     float *gradient;
+    float *each; // of the batch's first row; NULL: not wanted
     tt_model_scratch *scratch;
     uint32_t bias_row;
 } part;
@@ -81,7 +82,8 @@ block_loss(const part *p, uint32_t begin, size_t n)
     const float *sign = batch->sign != NULL ? batch->sign + begin : NULL;
     const uint16_t *label = batch->label != NULL ? batch->label + begin : NULL;
     const size_t width = p->model->width;
-    const double loss = p->model->kind->loss(p->ops, scores, sign, label, p->scale, n, width);
+    float *each = p->each != NULL ? p->each + begin : NULL;
+    const double loss = p->model->kind->loss(p->ops, scores, sign, label, p->scale, each, n, width);
     if (p->model->bias)
         add_bias_gradient(p->model, scores, n, p->gradient + (size_t)p->bias_row * width);
     return loss;
@@ -128,11 +130,13 @@ tt_model_loss_gradient(const tt_model *model,
                        float scale,
                        const float *params,
                        float *gradient,
+                       float *each,
                        tt_model_scratch *scratch)
 {
     TT_ASSERT(batch->model == model && row_begin <= row_end && row_end <= batch->row_count);
-    const part p = {model,  ops,      batch,   scale,
-                    params, gradient, scratch, (model->keyed ? batch->key_count : model->rows) - 1};
+    const part p = {model, ops,     batch,
+                    scale, params,  gradient,
+                    each,  scratch, (model->keyed ? batch->key_count : model->rows) - 1};
     const int sparse = model->train->layout == TT_DATA_SPARSE;
     double loss = 0;
     for (uint32_t begin = row_begin; begin < row_end;) {

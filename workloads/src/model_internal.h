@@ -11,12 +11,13 @@ typedef struct tti_model_kind {
     const char *name;
     int binary; // one score a row and labels as signs
     // scores [n][width] are replaced by scale * dloss/dscore; returns the sum of losses. sign [n]
-    // for binary kinds, label [n] for the others.
+    // for binary kinds, label [n] for the others. each [n]: the loss of each row, or NULL.
     double (*loss)(const tt_vec_ops *ops,
                    float *scores,
                    const float *sign,
                    const uint16_t *label,
                    float scale,
+                   float *each,
                    size_t n,
                    size_t width);
 } tti_model_kind;

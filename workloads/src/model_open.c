@@ -10,12 +10,13 @@ loss_logistic(const tt_vec_ops *ops,
               const float *sign,
               const uint16_t *label,
               float scale,
+              float *each,
               size_t n,
               size_t width)
 {
     TT_UNUSED(label);
     TT_UNUSED(width);
-    return ops->logistic(scores, sign, scale, scores, n);
+    return ops->logistic(scores, sign, scale, scores, each, n);
 }
 
 static double
@@ -24,12 +25,13 @@ loss_hinge(const tt_vec_ops *ops,
            const float *sign,
            const uint16_t *label,
            float scale,
+           float *each,
            size_t n,
            size_t width)
 {
     TT_UNUSED(label);
     TT_UNUSED(width);
-    return ops->hinge(scores, sign, scale, scores, n);
+    return ops->hinge(scores, sign, scale, scores, each, n);
 }
 
 static double
@@ -38,11 +40,12 @@ loss_softmax(const tt_vec_ops *ops,
              const float *sign,
              const uint16_t *label,
              float scale,
+             float *each,
              size_t n,
              size_t width)
 {
     TT_UNUSED(sign);
-    return ops->softmax(scores, label, scale, n, width);
+    return ops->softmax(scores, label, scale, each, n, width);
 }
 
 static const tti_model_kind kinds[] = {

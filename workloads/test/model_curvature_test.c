@@ -54,7 +54,7 @@ measured(const bench_of *b, const tt_vec_ops *ops, double distance)
         memcpy(params + j * b->width, b->params + (keys != NULL ? keys[j] : j) * b->width,
                b->width * sizeof(float));
     (void)tt_model_loss_gradient(b->model, ops, b->batch, 0, tt_batch_rows(b->batch),
-                                 1.0F / (float)tt_batch_rows(b->batch), params, gradient,
+                                 1.0F / (float)tt_batch_rows(b->batch), params, gradient, NULL,
                                  b->scratch);
     return tt_model_curvature(b->model, ops, b->batch, params, gradient, distance, work,
                               b->scratch);

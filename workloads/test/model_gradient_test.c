@@ -140,7 +140,7 @@ check_gradient(bench_of *b, const model_case *c, const double *slope, const tt_v
     double table[PARAMS_MAX];
     pull(b);
     const double loss = tt_model_loss_gradient(b->model, ops, b->batch, 0, b->count, (float)scale,
-                                               b->pulled, b->gradient, b->scratch);
+                                               b->pulled, b->gradient, NULL, b->scratch);
     // margins in float: 30 terms of size about 1 err by some 1e-6, the loss by no more
     close_to(loss, reference_loss(b, c, b->params), 1e-6 * (loss + b->count));
     push(b, table);
@@ -154,14 +154,14 @@ check_parts(bench_of *b, const tt_vec_ops *ops)
     double whole[PARAMS_MAX], parts[PARAMS_MAX];
     pull(b);
     const double loss = tt_model_loss_gradient(b->model, ops, b->batch, 0, b->count, 0.01F,
-                                               b->pulled, b->gradient, b->scratch);
+                                               b->pulled, b->gradient, NULL, b->scratch);
     push(b, whole);
     pull(b);
     const uint32_t cut[] = {0, 1, b->count / 3, b->count / 3, b->count};
     double sum = 0;
     for (size_t p = 0; p + 1 < TT_COUNT_OF(cut); p++)
         sum += tt_model_loss_gradient(b->model, ops, b->batch, cut[p], cut[p + 1], 0.01F, b->pulled,
-                                      b->gradient, b->scratch);
+                                      b->gradient, NULL, b->scratch);
     push(b, parts);
     close_to(sum, loss, 1e-6 * loss); // the same float operations in other vector lanes
     for (size_t i = 0; i < PARAMS_MAX; i++)
@@ -246,9 +246,9 @@ keyed_equals_whole(void **state)
     double a[PARAMS_MAX], b[PARAMS_MAX];
     pull(&whole), pull(&keyed);
     const double x = tt_model_loss_gradient(whole.model, tt_vec_best(), whole.batch, 0, 3, 0.1F,
-                                            whole.pulled, whole.gradient, whole.scratch);
+                                            whole.pulled, whole.gradient, NULL, whole.scratch);
     const double y = tt_model_loss_gradient(keyed.model, tt_vec_best(), keyed.batch, 0, 3, 0.1F,
-                                            keyed.pulled, keyed.gradient, keyed.scratch);
+                                            keyed.pulled, keyed.gradient, NULL, keyed.scratch);
     push(&whole, a), push(&keyed, b);
     assert_true(x == y);
     assert_memory_equal(a, b, sizeof a);
@@ -292,7 +292,7 @@ losses_equal_hand_calculation(void **state)
         assert_int_equal(tt_model_scratch_alloc(model, 3, &scratch), TT_OK);
         tt_batch_fill(batch, rows, 3);
         float g[2] = {0, 0};
-        close_to(tt_model_loss_gradient(model, tt_vec_best(), batch, 0, 3, 1, w, g, scratch),
+        close_to(tt_model_loss_gradient(model, tt_vec_best(), batch, 0, 3, 1, w, g, NULL, scratch),
                  sums[kind], 1e-6);
         close_to(g[0], slopes[kind][0], 1e-6);
         close_to(g[1], slopes[kind][1], 1e-6);
@@ -377,7 +377,7 @@ empty_batch_does_nothing(void **state)
         setup(&b, &c, &config, 0, &rng);
         pull(&b);
         assert_true(tt_model_loss_gradient(b.model, tt_vec_best(), b.batch, 0, 0, 1, b.pulled,
-                                           b.gradient, b.scratch) == 0);
+                                           b.gradient, NULL, b.scratch) == 0);
         tt_model_regularise(b.model, b.batch, b.pulled, b.gradient);
         double table[PARAMS_MAX];
         push(&b, table);
@@ -501,7 +501,7 @@ expect_equal_batches(const tt_model *model, const tt_batch *a, const tt_batch *b
         tt_model_scratch *scratch;
         assert_int_equal(tt_model_scratch_alloc(model, 9, &scratch), TT_OK);
         (void)tt_model_loss_gradient(model, tt_vec_best(), batches[i], 0, tt_batch_rows(a), 1,
-                                     params, gradients[i], scratch);
+                                     params, gradients[i], NULL, scratch);
         tt_model_scratch_free(scratch);
     }
     assert_memory_equal(gradients[0], gradients[1], sizeof gradients[0]);

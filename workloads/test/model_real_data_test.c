@@ -84,7 +84,7 @@ newton_step(const tt_model *model,
     double step[FEATURES_MAX];
     const uint32_t rows = tt_batch_rows(batch);
     (void)tt_model_loss_gradient(model, tt_vec_best(), batch, 0, rows, 1.0F / (float)rows, w,
-                                 gradient, scratch);
+                                 gradient, NULL, scratch);
     tt_model_regularise(model, batch, w, gradient);
     memset(h, 0, sizeof h);
     hessian(data, w, h);
@@ -222,7 +222,8 @@ softmax_learns_clothes(void **state)
             rows[i] = first + i;
         tt_batch_fill(batch, rows, BATCH);
         memset(g, 0, size * sizeof *g);
-        loss += tt_model_loss_gradient(model, ops, batch, 0, BATCH, 1.0F / BATCH, w, g, scratch);
+        loss +=
+            tt_model_loss_gradient(model, ops, batch, 0, BATCH, 1.0F / BATCH, w, g, NULL, scratch);
         tt_model_regularise(model, batch, w, g);
         ops->sgd_step(w, g, size, 0.05F);
     }

@@ -86,15 +86,25 @@ typedef struct tt_vec_ops {
     void (*exp)(const float *source, float *target, size_t n);
 
     // Losses of margins m[i] with labels y[i] = +1 or -1. Return the sum of losses (in double) and
-    // write coefficient[i] = scale * dloss/dm. In place (coefficient == margin) is fine.
+    // write coefficient[i] = scale * dloss/dm, and each row's loss to each[i] unless that is NULL.
+    // In place (coefficient == margin) is fine.
     // logistic: log(1 + exp(-y m)); hinge: max(0, 1 - y m), subgradient 0 at the corner
-    double (*logistic)(
-        const float *margin, const float *sign, float scale, float *coefficient, size_t n);
-    double (*hinge)(
-        const float *margin, const float *sign, float scale, float *coefficient, size_t n);
+    double (*logistic)(const float *margin,
+                       const float *sign,
+                       float scale,
+                       float *coefficient,
+                       float *each,
+                       size_t n);
+    double (*hinge)(const float *margin,
+                    const float *sign,
+                    float scale,
+                    float *coefficient,
+                    float *each,
+                    size_t n);
     // logits [n][width], label [n] < width: returns the sum of -log softmax(logits)[label] and
-    // replaces logits by scale * (softmax - onehot(label)).
-    double (*softmax)(float *logits, const uint16_t *label, float scale, size_t n, size_t width);
+    // replaces logits by scale * (softmax - onehot(label)). each: as above
+    double (*softmax)(
+        float *logits, const uint16_t *label, float scale, float *each, size_t n, size_t width);
 
     // out [count][width] = rows times w [.][width]
     void (*csr_dot)(const tt_vec_csr *rows, const float *w, size_t width, float *out);

@@ -19,7 +19,7 @@
 
 enum {
     TT_EST_FEATURES_MAX = 16,
-    TT_EST_FAMILIES_MAX = 14,
+    TT_EST_FAMILIES_MAX = 16,
     TT_EST_CURVES_MAX = 5 // of them from plug-ins
 };
 
@@ -62,6 +62,8 @@ typedef struct tt_est_sample {
     uint32_t examples; // batch size, for noise normalisation
     double
         loss; // mean example loss of the batch (plus regulariser when the target is an objective)
+    double level; // the loss over all rows, as well as this batch tells it by comparison with its
+                  // rows' losses an epoch ago; NAN or 0: not known, the batch's own stands for it
     double time_s;    // when it was applied, job clock
     double cycle_s;   // the worker's time from pull to next pull
     double curvature; // of the loss, where this iteration was; 0: not measured

@@ -96,7 +96,8 @@ void tt_model_scratch_free(tt_model_scratch *scratch);
 // adds scale times its derivative to `gradient` (scale = 1 / batch rows for the mean).
 //
 // shapes   params, gradient: keyed [key count][width] in the order of tt_batch_keys; else
-//          [tt_model_rows()][width]
+//          [tt_model_rows()][width]; each: [batch rows], the range's part of it becomes the loss of
+//          each row; NULL: not wanted
 // thread   [worker]; several threads may work on disjoint ranges of one batch, each with its own
 //          gradient and scratch
 double tt_model_loss_gradient(const tt_model *model,
@@ -107,6 +108,7 @@ double tt_model_loss_gradient(const tt_model *model,
                               float scale,
                               const float *params,
                               float *gradient,
+                              float *each,
                               tt_model_scratch *scratch);
 
 // Curvature of the batch's mean loss around params, without the regulariser: the most that the

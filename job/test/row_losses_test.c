@@ -1,0 +1,161 @@
+// Goal: the loss over all rows is told from one batch, without bias and with far less noise than
+// the batch's own mean; rows that were never trained on, losses that are no numbers and several
+// workers at a time do not spoil it. Method: rows of known losses that all fall together with a
+// small part of their own, trained in a new order every epoch, against the mean over all of them.
+#include "row_losses.h"
+#include "tt/core.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+enum { ROWS = 1000, BATCH = 20, BATCHES = ROWS / BATCH, WORKERS = 5 };
+
+// Of row r after `time` epochs: very different ones, each on its own way down.
+static double
+loss_of(uint32_t r, double time)
+{
+    return (r % 7 == 0 ? 3.0 : 0.1) + (0.4 + 0.01 * (r % 11)) / (1 + time);
+}
+
+static double
+mean_of(double time)
+{
+    double sum = 0;
+    for (uint32_t r = 0; r < ROWS; r++)
+        sum += loss_of(r, time) / ROWS;
+    return sum;
+}
+
+static void
+shuffle(tt_rng *rng, uint32_t *order)
+{
+    for (uint32_t i = 0; i < ROWS; i++)
+        order[i] = i;
+    for (uint32_t i = ROWS - 1; i > 0; i--) {
+        const uint32_t k = (uint32_t)tt_rng_below(rng, i + 1), kept = order[i];
+        order[i] = order[k];
+        order[k] = kept;
+    }
+}
+
+static void
+one_batch_tells_of_all_rows(void **state)
+{
+    TT_UNUSED(state);
+    tti_row_losses all;
+    tt_rng rng;
+    uint32_t order[ROWS];
+    double own = 0, known = 0, bias = 0;
+    tt_rng_init(&rng, 3, TT_RNG_TEST, 0);
+    assert_int_equal(tti_row_losses_open(&all, ROWS), TT_OK);
+    for (int epoch = 0; epoch < 40; epoch++) {
+        shuffle(&rng, order);
+        for (uint32_t b = 0; b < BATCHES; b++) {
+            const double time = epoch + (double)b / BATCHES, truth = mean_of(time);
+            float losses[BATCH];
+            double mean = 0;
+            for (uint32_t i = 0; i < BATCH; i++) {
+                losses[i] = (float)loss_of(order[b * BATCH + i], time);
+                mean += losses[i] / (double)BATCH;
+            }
+            const double level = tti_row_losses_note(&all, order + b * BATCH, losses, BATCH);
+            assert_true(epoch == 0 ? isnan(level) : isfinite(level));
+            if (epoch < 20)
+                continue;
+            own += (mean - truth) * (mean - truth);
+            known += (level - truth) * (level - truth);
+            bias += (level - truth) / (20 * BATCHES);
+        }
+    }
+    print_message("error of a batch's own mean / of the level: %.0f; bias %.1e\n",
+                  sqrt(own / known), bias);
+    assert_true(own > 1000 * 1000 * known);
+    assert_true(fabs(bias) < 1e-4);
+    tti_row_losses_close(&all);
+}
+
+static void
+what_is_not_known_is_not_told(void **state)
+{
+    TT_UNUSED(state);
+    tti_row_losses all;
+    const uint32_t rows[4] = {0, 1, 2, 3}, others[4] = {3, 4, 5, 6}, half[4] = {0, 1, 7, 8};
+    const float losses[4] = {1, 2, 3, 4}, wild[4] = {1, NAN, 3, 4}, later[4] = {2, 3, 9, 9};
+    assert_int_equal(tti_row_losses_open(&all, 4), TT_OK);
+    tti_row_losses_close(&all);
+    assert_int_equal(tti_row_losses_open(&all, 9), TT_OK);
+    all.rows = 4; // an epoch of four examples
+    assert_true(isnan(tti_row_losses_note(&all, rows, losses, 4)));
+    assert_true(isnan(tti_row_losses_note(&all, rows, wild, 4)));     // notes nothing
+    assert_true(isnan(tti_row_losses_note(&all, others, losses, 4))); // one of four is known
+    // Known: 1, 2, 3 and then 1 of row 3, 2, 3, 4 of the others. Of this batch, half: both one
+    // more.
+    const double base = (1 + 2 + 3 + 1 + 2 + 3 + 4) / 7.0;
+    assert_true(fabs(tti_row_losses_note(&all, half, later, 4) - (base + 1)) < 1e-6);
+    tti_row_losses_close(&all);
+}
+
+typedef struct crew {
+    tti_row_losses all;
+    tt_thread thread[WORKERS];
+} crew;
+
+typedef struct hand {
+    crew *crew;
+    uint32_t index;
+} hand;
+
+// Every worker has a fifth of the rows: their losses are theirs, what all have in common is not.
+static void *
+train(void *self)
+{
+    const hand *h = self;
+    for (int epoch = 0; epoch < 200; epoch++)
+        for (uint32_t b = 0; b < BATCHES / WORKERS; b++) {
+            uint32_t rows[BATCH];
+            float losses[BATCH];
+            for (uint32_t i = 0; i < BATCH; i++) {
+                rows[i] = (b * BATCH + i) * WORKERS + h->index;
+                losses[i] = (float)loss_of(rows[i], epoch);
+            }
+            (void)tti_row_losses_note(&h->crew->all, rows, losses, BATCH);
+        }
+    return NULL;
+}
+
+static void
+workers_at_a_time_lose_nothing(void **state)
+{
+    TT_UNUSED(state);
+    crew c;
+    hand hands[WORKERS];
+    uint32_t rows[BATCH];
+    float losses[BATCH];
+    assert_int_equal(tti_row_losses_open(&c.all, ROWS), TT_OK);
+    for (uint32_t w = 0; w < WORKERS; w++) {
+        hands[w] = (hand){&c, w};
+        assert_int_equal(tt_thread_start(&c.thread[w], "tt-test", train, &hands[w], NULL), TT_OK);
+    }
+    for (uint32_t w = 0; w < WORKERS; w++)
+        tt_thread_join(&c.thread[w]);
+    for (uint32_t i = 0; i < BATCH; i++) {
+        rows[i] = i;
+        losses[i] = (float)loss_of(i, 199);
+    }
+    assert_int_equal(c.all.examples, 200 * ROWS);
+    assert_int_equal(c.all.known, ROWS);
+    assert_true(fabs(tti_row_losses_note(&c.all, rows, losses, BATCH) - mean_of(199)) < 1e-6);
+    tti_row_losses_close(&c.all);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_batch_tells_of_all_rows),
+                                       cmocka_unit_test(what_is_not_known_is_not_told),
+                                       cmocka_unit_test(workers_at_a_time_lose_nothing)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
