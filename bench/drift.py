@@ -6,7 +6,8 @@
 N jobs (10) of each kind on simulated hosts, drawn from a seed (tuner_jobs.py), tuned. At half the time that the job takes undisturbed,
     slow     one host becomes 4 times slower
     narrow   all network cards carry half as much
-to the end. Only jobs on which the change has an effect count: an iteration under the setting in force takes at least a quarter longer.
+to the end. Only jobs count on which the change has an effect, in that an iteration under the setting in force when it comes takes at
+least a quarter longer, and that have at least 40 windows undisturbed: a drawn job that has fewer is made longer, once.
 Reported are the windows that began after the change until the tuner said so (bar: 5), and the seconds an iteration takes in the last
 fifth of the job, over those of the fastest of N settings (40 random ones, and where the job ended and an undisturbed one did) on the
 changed hosts (bar of the median: 1.3). The undisturbed runs of both kinds are watched for false alarms (bar: 1 in 10 jobs).
@@ -28,6 +29,8 @@ SEED, TRIES = 101, 40
 EFFECT = 1.25           # of a change that counts
 WINDOWS, SLOWER = 5, 1.3  # bars
 STEADY = 400            # iterations
+LEAST_WINDOWS, LONGER, LENGTHS = 40, 3, 2  # windows of a job that counts; factor by which jobs are made longer, at most how often
+IN_FORCE = 0.1          # of the job: before the change, what ran most in it is the setting in force
 LAST = 0.8              # of the job: what is measured at its end
 KINDS = {"slow": "{{kind: slow, from: {host}, factor: 4, at: {at:.6f}s}}", "narrow": "{{kind: narrow, factor: 2, at: {at:.6f}s}}"}
 
@@ -40,7 +43,17 @@ def read_windows(store):
     """Every alarm, and every window with its seconds an iteration."""
     alarms = store.execute("SELECT time_s FROM event WHERE text LIKE ? ORDER BY time_s", (tuner_jobs.EVENT_CHANGED + "%",)).fetchall()
     windows = store.execute('SELECT start_s, end_s, first_iteration, last_iteration, setting FROM "window" ORDER BY start_s').fetchall()
-    return {"alarms": [row[0] for row in alarms], "windows": windows}
+    return {"alarms": [row[0] for row in alarms], "windows": windows, "settings": runs.settings_of(store)}
+
+
+def in_force(calm, at):
+    """The setting that ran most of the time shortly before the change. Until then the changed run is the undisturbed one."""
+    times = {}
+    for start, end, _first, _last, setting in calm["windows"]:
+        took = min(end, at) - max(start, at - IN_FORCE * calm["seconds"])
+        times[setting] = times.get(setting, 0) + max(took, 0)
+    number = max(times, key=times.get)
+    return calm["settings"].get(number) or calm["settings"][str(number)]  # numbers are text in the ledger
 
 
 def pace(windows, since):
@@ -58,22 +71,35 @@ def steady(bench, job, key, setting, more):
     return row["seconds"] / max(row["iterations"], 1) if row["status"] != "failed" else math.inf
 
 
-def one(bench, kind, index):
-    for attempt in range(TRIES):
+def calm_run(bench, kind, index, attempt):
+    """A drawn job with its undisturbed run, made longer until that has windows enough; (None, None): it does not serve."""
+    for length in range(1, LENGTHS + 1):
         job = tuner_jobs.draw_job(f"drift-{kind}-{index}-{attempt}")
-        job["iterations"] *= 3
+        job["iterations"] *= LONGER ** length
+        job["name"] += f"-{length}"
         try:
             if not tuner_jobs.aim(bench, job):
-                continue
+                break
             calm = bench.once(job, "calm", SEED, tuner_jobs.TUNED, read=read_windows)
         except runs.RunFailed as failure:
             say(f"{job['name']}: {str(failure).splitlines()[-1]}")
-            continue
+            break
         if calm["status"] != "converged":
+            break
+        if len(calm["windows"]) >= LEAST_WINDOWS:
+            return job, calm
+    return None, None
+
+
+def one(bench, kind, index):
+    for attempt in range(TRIES):
+        job, calm = calm_run(bench, kind, index, attempt)
+        if job is None:
             continue
         host, at = job["rng"].randrange(4), calm["seconds"] / 2
-        before = steady(bench, job, "before", calm["setting"], {})
-        after = steady(bench, job, "after", calm["setting"], changes(kind, host, 0))
+        setting = in_force(calm, at)
+        before = steady(bench, job, "before", setting, {})
+        after = steady(bench, job, "after", setting, changes(kind, host, 0))
         if after >= EFFECT * before:
             return follow(bench, job, kind, host, at, calm)
     raise runs.RunFailed(f"of {TRIES} jobs of kind {kind}, number {index}, none feels the change")

@@ -65,15 +65,7 @@ class Visit:
 def visits_of(run_db):
     """The settings a run entered, in order; from its run store."""
     with sqlite3.connect(f"file:{run_db}?mode=ro", uri=True) as db:
-        knobs = {ordinal: (knob, kind, (names or "").split(",")) for ordinal, knob, kind, names, reason, fixed in
-                 db.execute("SELECT ordinal, id, kind, value_names, reason, fixed FROM knob") if not fixed}
-        settings = {}
-        for setting, ordinal, value in db.execute("SELECT setting, knob, value FROM setting_value"):
-            if ordinal in knobs:
-                knob, kind, names = knobs[ordinal]
-                settings.setdefault(setting, {})[knob] = (
-                    names[int(value)] if kind == "enum" else ("off", "on")[int(value)] if kind == "bool"
-                    else int(value) if kind == "int" else value)
+        settings = runs.settings_of(db)
         times = dict(db.execute("SELECT setting, sum(kept * seconds_per_iteration) / sum(kept) FROM window "
                                 "WHERE seconds_per_iteration IS NOT NULL AND kept > 0 GROUP BY setting"))
         last, = db.execute("SELECT final_setting FROM run").fetchone()

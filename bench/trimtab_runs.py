@@ -126,6 +126,20 @@ def setting_keys(setting):
     return {f"setting.{knob}": value for knob, value in setting.items()}
 
 
+def settings_of(store):
+    """{number: {knob: value}} of the settings of a run store, the free knobs, as the job file takes them."""
+    knobs = {ordinal: (knob, kind, (names or "").split(",")) for ordinal, knob, kind, names in
+             store.execute("SELECT ordinal, id, kind, value_names FROM knob WHERE NOT fixed")}
+    settings = {}
+    for setting, ordinal, value in store.execute("SELECT setting, knob, value FROM setting_value"):
+        if ordinal in knobs:
+            knob, kind, names = knobs[ordinal]
+            settings.setdefault(setting, {})[knob] = (
+                names[int(value)] if kind == "enum" else ("off", "on")[int(value)] if kind == "bool"
+                else int(value) if kind == "int" else value)
+    return settings
+
+
 # ---- figures ---------------------------------------------------------------------------------------------------------
 
 def quartiles(values):
