@@ -9,6 +9,7 @@
 
 #include "job_internal.h"
 #include "lease.h"
+#include "loss_ring.h"
 #include "records.h"
 #include "work.h"
 

@@ -185,8 +185,8 @@ tti_model_save_npz(const char *path, const tt_job *job, const float *params, tt_
 // ---- how it is tuned (training_tuner.c)
 tt_est_method tti_job_estimator(const tt_job *job);
 enum { TTI_TUNER_TEXT_BYTES = 320 };
-// "model time, estimator pooled", "off", "script"; with ", curves my_curve" behind it where plug-ins
-// bring some.
+// "model time, estimator pooled", "off", "script"; with ", curves my_curve" behind it where
+// plug-ins bring some.
 const char *tti_job_tuner_text(const tt_job *job, char *out, size_t size);
 
 #endif

@@ -15,7 +15,7 @@ typedef struct tti_record {
     uint32_t slice;  // BSP
     float curvature; // of the loss around the parameters it pulled; 0: not measured
     float level;     // loss over all rows (row_losses.h); NAN: not known
-    uint32_t losses; // how many losses of rows belong to it (tti_loss_ring): `examples`, or 0
+    uint32_t losses; // how many losses of rows belong to it (loss_ring.h): `examples`, or 0
 } tti_record;
 
 typedef struct tti_record_ring {
@@ -30,14 +30,6 @@ typedef struct tti_records {
     tti_record_ring *ring;
     int is_borrowed; // the memory is somebody else's
 } tti_records;
-
-// Losses of the rows behind the records, from a worker to the agent beside it.
-typedef struct tti_loss_ring {
-    _Alignas(64) uint64_t written; // by the worker; release
-    _Alignas(64) uint64_t read;    // by the agent; release
-    uint32_t capacity;
-    float *slots; // [capacity]
-} tti_loss_ring;
 
 // Room for one node's, of node_count. errors TT_NOMEM
 TT_NODISCARD tt_status tti_records_open(tti_records *records, uint32_t node_count);
@@ -58,16 +50,5 @@ void tti_records_close(tti_records *records);
 // beginning, if it was put there and nothing since in its place. False: it was not, or cannot be
 // had. thread: anybody's
 int tti_records_left(const tti_record_ring *ring, uint32_t node_count, uint64_t n, tti_record *out);
-
-// Room for the losses of one node's rows, of node_count. errors TT_NOMEM
-TT_NODISCARD tt_status tti_loss_ring_open(tti_loss_ring *ring, uint32_t node_count);
-void tti_loss_ring_forget(tti_loss_ring *ring);
-// Never blocks; all of them or, where there is no room, none: then 0. thread: the worker's
-int tti_loss_ring_put(tti_loss_ring *ring, const float *losses, uint32_t count);
-// The next `count`, that were put. thread: the agent's
-void tti_loss_ring_take(tti_loss_ring *ring, float *out, uint32_t count);
-// Does without the next `count`. thread: the agent's
-void tti_loss_ring_skip(tti_loss_ring *ring, uint32_t count);
-void tti_loss_ring_close(tti_loss_ring *ring);
 
 #endif

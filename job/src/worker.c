@@ -175,7 +175,8 @@ count_iterations(const tti_node *node, uint32_t micro, uint32_t rows)
 }
 
 // The losses of rows [begin, end) of the batch, to where those of all rows are: here, or with the
-// master.
+// master. Their record will find room (tti_worker_iterate waits), so that the two rings keep in
+// step.
 static void
 note_losses(const tti_node *node, uint32_t slot, uint32_t begin, uint32_t end, tti_record *record)
 {
