@@ -158,10 +158,19 @@ check_parts(bench_of *b, const tt_vec_ops *ops)
     push(b, whole);
     pull(b);
     const uint32_t cut[] = {0, 1, b->count / 3, b->count / 3, b->count};
+    float each[BATCH_MAX + 1];
     double sum = 0;
-    for (size_t p = 0; p + 1 < TT_COUNT_OF(cut); p++)
-        sum += tt_model_loss_gradient(b->model, ops, b->batch, cut[p], cut[p + 1], 0.01F, b->pulled,
-                                      b->gradient, NULL, b->scratch);
+    each[b->count] = -7.25F;
+    for (size_t p = 0; p + 1 < TT_COUNT_OF(cut); p++) {
+        const double part = tt_model_loss_gradient(b->model, ops, b->batch, cut[p], cut[p + 1],
+                                                   0.01F, b->pulled, b->gradient, each, b->scratch);
+        double mine = 0;
+        for (uint32_t i = cut[p]; i < cut[p + 1]; i++)
+            mine += (double)each[i];
+        close_to(mine, part, 1e-6 * (part + 1));
+        sum += part;
+    }
+    assert_true(each[b->count] == -7.25F);
     push(b, parts);
     close_to(sum, loss, 1e-6 * loss); // the same float operations in other vector lanes
     for (size_t i = 0; i < PARAMS_MAX; i++)
