@@ -7,7 +7,8 @@ N jobs (10) of each kind on simulated hosts, drawn from a seed (tuner_jobs.py), 
     slow     one host becomes 4 times slower
     narrow   all network cards carry half as much
 to the end. Only jobs count on which the change has an effect, in that an iteration under the setting in force when it comes takes at
-least a quarter longer, and that have at least 40 windows undisturbed: a drawn job that has fewer is made longer, once.
+least a quarter longer, and that have at least 40 windows undisturbed: a drawn job that has fewer is made
+longer, once.
 Reported are the windows that began after the change until the tuner said so (bar: 5), and the seconds an iteration takes in the last
 fifth of the job, over those of the fastest of N settings (40 random ones, and where the job ended and an undisturbed one did) on the
 changed hosts (bar of the median: 1.3). The undisturbed runs of both kinds are watched for false alarms (bar: 1 in 10 jobs).
@@ -29,7 +30,8 @@ SEED, TRIES = 101, 40
 EFFECT = 1.25           # of a change that counts
 WINDOWS, SLOWER = 5, 1.3  # bars
 STEADY = 400            # iterations
-LEAST_WINDOWS, LONGER, LENGTHS = 40, 3, 2  # windows of a job that counts; factor by which jobs are made longer, at most how often
+LEAST_WINDOWS = 40      # of a job that counts
+LONGER, LENGTHS = 3, 2  # a drawn job is tried 3 times as long, and 9 times if that has too few
 IN_FORCE = 0.1          # of the job: before the change, what ran most in it is the setting in force
 LAST = 0.8              # of the job: what is measured at its end
 KINDS = {"slow": "{{kind: slow, from: {host}, factor: 4, at: {at:.6f}s}}", "narrow": "{{kind: narrow, factor: 2, at: {at:.6f}s}}"}
