@@ -57,17 +57,17 @@ misfit_of(const tti_mix *mix, uint32_t f)
 static void
 fit_all(tti_mix *mix, const tti_families *families, const tti_curve_data *data, uint32_t count)
 {
-    for (uint32_t f = 0; f < families->count; f++)
+    for (uint32_t f = 0; f < families->count; f++) {
         tti_family_fit(families->list[f], data, count, &mix->fits[f]);
-    for (uint32_t f = 0; f < families->count; f++)
         mix->fits[f].misfit = misfit_of(mix, f);
+    }
     mix->blocks = count;
     memcpy(mix->older[mix->older_next], mix->fits, sizeof mix->fits);
     mix->older_blocks[mix->older_next] = count;
     mix->older_next = (mix->older_next + 1) % TTI_MIX_OLDER;
 }
 
-// The newest fits that knew at most `most` blocks; NULL: none.
+// The newest fits that knew at most `most` blocks, and how many these knew; NULL: none.
 static const tti_fit *
 fits_before(const tti_mix *mix, uint32_t most, uint32_t *blocks)
 {
@@ -161,8 +161,7 @@ note_misses(tti_mix *mix,
             continue;
         const double ahead = tti_family_predict(family, fit, data->x[i], &sd);
         const double fall = tti_family_predict(family, fit, data->x[from], &ignored) - ahead;
-        // A fit that misses the blocks it knows takes that for noise, and must not be excused by
-        // it.
+        // A fit that misses the blocks it knows takes that for noise: no excuse for missing more.
         const double variance =
             (sd * sd + fit->noise_factor * data->variance[i]) / fmax(fit->noise_factor, 1);
         if (isfinite(ahead) && isfinite(variance) && fall > 0)
