@@ -26,11 +26,11 @@ ends 0 "$trimtab" run job.yaml skew.yaml --runs skewed --json --set simulation.s
 near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 0.01 && b - a < 0.01) }'; }
 check "another training time" near "$(seconds right.json)" "$(seconds out)"
 check "another model" cmp -s right/*/model.safetensors skewed/*/model.safetensors
-# sequence, generation, worker, examples, loss, time, cycle, staleness, curvature
+# sequence, generation, worker, examples, loss, time, cycle, staleness, curvature, level
 by_worker() { grep -v '^#' "$1" | sort -s -n -k3,3 -k6,6; }
 paste -d ' ' <(by_worker right.txt) <(by_worker skewed.txt) | awk '
-    { rows++; off = $15 - $6; if (off < 0) off = -off }
-    $3 != $12 || $4 != $13 || $5 != $14 { print "others: " $0; exit }
+    { rows++; off = $16 - $6; if (off < 0) off = -off }
+    $3 != $13 || $4 != $14 || $5 != $15 { print "others: " $0; exit }
     off > 0.01 { print "another time: " $0; exit }
     END { if (rows < 4000) print rows " of them" }' >differences
 check "samples: $(head -n 1 differences)" [ ! -s differences ]
