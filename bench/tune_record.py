@@ -4,8 +4,8 @@
     tune_record.py [--repeats N] [--out FILE]
 
 The job is configs/clicklog.yaml, smaller, on 8 nodes that are threads of one process. A script takes it through all settings in random
-order, some hundred milliseconds each, N times (3), each time in another order; what its run store says of the windows of a
-setting is its measurement of that time. Nothing is left out or smoothed: the noise is the machine's.
+order, some hundred milliseconds each, N times (3), each time in another order; the iterations of which its run store has samples
+are its measurement of that time. Nothing is left out or smoothed: the noise is the machine's.
 """
 import argparse
 import csv
@@ -26,37 +26,38 @@ GRID = {
     "compute_threads": [1, 2],
     "kernel": ["portable", "avx2"],
     "bf16_transfer": ["off", "on"],
-    "push_aggregation": [1, 2, 4, 8, 16],
+    "push_aggregation": [1, 2, 4, 8],
     "prefetch": [0, 1, 4],
     "in_flight": [1, 4],
 }
 ROWS, BATCH = 200000, 64
 JOB = {"data.rows": ROWS, "data.columns": 200000, "tuner.enabled": "off", "tuner.compare": "off", "stop.loss": 0,
        "optimizer.batch_size": BATCH, "stop.max_time": "20m"}
-STEP, WARM = 1500, 1000  # iterations of a setting, and before the first
+STEP, WARM = 1000, 1000  # iterations of a setting, and before the first
 
 
 def measure(settings, seed):
     """[microseconds per iteration] of the settings, in one run that goes through them."""
     script = [{"iteration": WARM + STEP * i, **setting} for i, setting in enumerate(settings)]
-    text = "[" + ", ".join("{" + ", ".join(f"{k}: {v}" for k, v in step.items()) + "}" for step in script) + "]"
     epochs = (WARM + STEP * (len(settings) + 1)) * BATCH / ROWS
-    sets = {**JOB, "seed": seed, "tuner.script": text, "stop.max_epochs": epochs}
+    sets = {**JOB, "seed": seed, "stop.max_epochs": epochs}
     with tempfile.TemporaryDirectory(prefix="trimtab-record-") as directory:
-        result = runs.run("configs/clicklog.yaml", sets, runs_dir=directory, timeout=1800)
+        through = os.path.join(directory, "script.yaml")  # too long for an argument
+        with open(through, "w", encoding="utf-8") as file:
+            json.dump({"tuner": {"script": script}}, file)
+        result = runs.run(["configs/clicklog.yaml", through], sets, runs_dir=directory, timeout=1800)
         return read_times(os.path.join(result["run_dir"], "run.db"), len(settings))
 
 
 def read_times(path, count):
-    """What the windows of each step say, the mean by iterations; None where a step has none."""
+    """Of each step, from its samples after the first third (a switch goes on for a while); None where a step has too few."""
     store = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     per_step = [[] for _ in range(count)]
-    for first, kept, seconds in store.execute("select first_iteration, kept, seconds_per_iteration from window where kept > 0"):
-        step = (first - WARM) // STEP
-        if seconds is not None and 0 <= step < count:
-            per_step[step].append((kept, seconds))
-    return [1e6 * sum(kept * seconds for kept, seconds in rows) / sum(kept for kept, _ in rows) if rows else None
-            for rows in per_step]
+    for iteration, seconds in store.execute("select iteration_first, time_s from sample order by iteration_first"):
+        step, place = divmod(iteration - WARM, STEP)
+        if 0 <= step < count and place >= STEP / 3:
+            per_step[step].append((iteration, seconds))
+    return [1e6 * (rows[-1][1] - rows[0][1]) / (rows[-1][0] - rows[0][0]) if len(rows) > 1 else None for rows in per_step]
 
 
 def main(arguments):

@@ -1,7 +1,7 @@
 // Has the machine changed? Every window under a setting seen before is compared with that setting's
 // recent windows:
 //
-//     r = log t - mean of the recent log t,   s^2 = spread^2 (1 + 1/n),   suspect when |r| > 3 s
+//     r = log t - mean of the recent log t,   s^2 = spread^2 (1 + 1/n),   suspect when |r| > 2 s
 //
 // spread: root mean square of such residuals over all settings of the job, so that a noisy machine
 // is not taken for a changing one. While a change is suspected the setting stays in force; after
@@ -16,7 +16,7 @@
 // The first windows of a setting may have been unlucky: the job's own spread is believed after
 // these.
 enum { SUSPECTS = 3, SUSPECT_WINDOWS_MAX = 20, KNOWN_WINDOWS = 3 };
-static const double SUSPECT_SD = 3;
+static const double SUSPECT_SD = 2, BELIEF_SD = 3;
 // A change is believed when it has lasted this multiple of the longest burst so far, ...
 static const double OUTLASTS = 1.5;
 // ... and, as no burst may have been seen yet, at least a hundredth of the job so far, but no more
@@ -66,6 +66,14 @@ outlasts_bursts(const tt_tuner *t)
     const double so_far = t->now_s - t->begin_s;
     const double least = fmax(OUTLASTS * d->burst_s, fmin(SUSPECT_S, SUSPECT_SHARE * so_far));
     return d->suspects >= SUSPECTS && t->now_s - d->since_s >= fmin(least, BURST_SHARE * so_far);
+}
+
+// Their sum, of so many residuals about a mean of n windows, is more than windows' spread explains.
+static int
+beyond_chance(const tti_drift *d, double var, double n)
+{
+    const double k = d->suspects;
+    return fabs(d->sum) > BELIEF_SD * sqrt(var * (k + k * k / n));
 }
 
 static void
@@ -142,7 +150,7 @@ tti_tuner_drift_watch(tt_tuner *t, const tti_measured *m)
     const double sd = sqrt(fmax(spread, m->var) * (1 + 1 / p->n));
     if (fabs(residual) > fmax(SUSPECT_SD * sd, SUSPECT_LEAST)) {
         suspect(t, residual);
-        if (!outlasts_bursts(t))
+        if (!outlasts_bursts(t) || !beyond_chance(d, fmax(spread, m->var), p->n))
             return 0;
         // The first of them may have begun before the change.
         const double shift = (d->sum - d->first) / (d->suspects - 1);

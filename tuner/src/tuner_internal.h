@@ -289,6 +289,9 @@ TT_NODISCARD tt_status tti_tuner_prior_enter(tt_tuner *t, tt_error *err);
 void tti_tuner_prior_shift(tt_tuner *t, double shift, double extra_var);
 // A trial's log seconds per iteration were `error` from what was promised with s.d. `sd`.
 void tti_tuner_prior_judge(tt_tuner *t, double error, double sd);
+// The job's own start setting takes exp(log_ratio) times what the best setting that memory led to
+// takes to the same progress.
+void tti_tuner_prior_judge_own(tt_tuner *t, double log_ratio, double sd);
 
 // ---- tuner_guard.c: time left, ledger, costs -------------------------------------------------
 

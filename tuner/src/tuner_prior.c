@@ -8,7 +8,8 @@
 // failed so far: f = (2 + sum (error / s.d.)^2) / (2 + n) over n trials. The square, because the
 // errors of a wrong memory go together: many of its rows must not outvote a few of this job's. At
 // f = 4 memory has failed, for good: its rows, which cannot be taken out, then say nothing (the
-// level of the start setting with a variance of 4).
+// level of the start setting with a variance of 4). So it has when the job's own start setting
+// clearly beats all it led to: once its predictions are doubted they are too wide to be wrong.
 #include "tuner_internal.h"
 #include <math.h>
 #include <string.h>
@@ -16,6 +17,8 @@
 enum { TRUST_ROWS = 2, FAIL_FACTOR = 4, NOTHING_VAR = 4 };
 // A single surprise counts at most so much, that memory may be believed again.
 static const double SURPRISE_MOST = 100;
+// Log of how much faster the own start setting is when it clearly is, and in s.d.
+static const double BEATEN_LEAST = 0.25, BEATEN_SD = 3;
 // A row is entered anew when it moves by so much; below, a new factor is not worth it.
 static const double MOVE_LEAST = 0.005, VAR_LEAST = 0.2;
 
@@ -128,6 +131,20 @@ tti_tuner_prior_shift(tt_tuner *t, double shift, double extra_var)
     }
 }
 
+static void
+memory_failed(tt_tuner *t)
+{
+    t->memory_fails = 1;
+    t->fit_rows = 0; // hyperparameters that a wrong memory taught must go as well
+}
+
+void
+tti_tuner_prior_judge_own(tt_tuner *t, double log_ratio, double sd)
+{
+    if (t->prior_count > 0 && !t->memory_fails && -log_ratio > fmax(BEATEN_SD * sd, BEATEN_LEAST))
+        memory_failed(t);
+}
+
 void
 tti_tuner_prior_judge(tt_tuner *t, double error, double sd)
 {
@@ -136,8 +153,6 @@ tti_tuner_prior_judge(tt_tuner *t, double error, double sd)
     double share = error / sd;
     t->surprise += fmin(share * share, SURPRISE_MOST);
     t->judged++;
-    if (t->memory_fails || inflation(t) < FAIL_FACTOR * FAIL_FACTOR)
-        return;
-    t->memory_fails = 1;
-    t->fit_rows = 0; // hyperparameters that a wrong memory taught must go as well
+    if (!t->memory_fails && inflation(t) >= FAIL_FACTOR * FAIL_FACTOR)
+        memory_failed(t);
 }

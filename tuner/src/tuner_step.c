@@ -98,6 +98,8 @@ report_realised(tt_tuner *t, double log_t, double var, int abandoned)
     t->has_pending = 0;
     double rate = tti_tuner_log_rate(t, &t->tried[t->current], t->current, NULL);
     t->pending.realised_ratio = exp(log_t - rate) / (t->ref_t * exp(-t->ref_rate));
+    if (t->warm && t->current == t->own_id && !abandoned)
+        tti_tuner_prior_judge_own(t, log(t->pending.realised_ratio), sqrt(var));
     t->pending.setting = &t->tried[t->current].setting;
     t->pending.considered = NULL;
     t->pending.setting_id = t->current;
