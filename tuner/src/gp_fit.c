@@ -79,7 +79,7 @@ static tt_status
 factor_all(tt_gp *gp, tt_error *err)
 {
     tti_gp_scales scales;
-    double *copy = tt_mem_zalloc_vector((size_t)gp->rows * gp->capacity, sizeof *copy);
+    double *copy = tt_mem_alloc((size_t)gp->rows * gp->capacity * sizeof *copy);
     if (copy == NULL)
         return tt_error_set(err, TT_NOMEM, "tuner", NULL, "no memory for %u rows", gp->rows);
     tti_gp_scales_set(gp, &gp->params, &scales);

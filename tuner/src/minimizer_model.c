@@ -124,11 +124,14 @@ fit_evaluations(size_t rows)
     return (uint32_t)TT_MAX((double)EVALUATIONS_MIN, TT_MIN((double)EVALUATIONS_MAX, affordable));
 }
 
-// A step takes some four evaluations of the posterior.
+// A step takes some four evaluations of the posterior. None where they take as long as the fit: so
+// many results tell the hyperparameters.
 static uint32_t
 sample_steps(size_t rows)
 {
-    return TT_MIN(fit_evaluations(rows) / 4, (uint32_t)SAMPLE_STEPS_MAX);
+    const uint32_t evaluations = fit_evaluations(rows);
+    return evaluations < 2 * EVALUATIONS_MIN ? 0
+                                             : TT_MIN(evaluations / 4, (uint32_t)SAMPLE_STEPS_MAX);
 }
 
 static tt_status
@@ -271,8 +274,10 @@ tti_minimizer_model_open(tt_minimizer *o, int learn, tti_minimizer_model *out, t
     // Every other proposal is made under hyperparameters drawn from their posterior instead of the
     // most probable ones. Where those are wrong, which few results cannot tell, they would be wrong
     // again and again, for what they take for hopeless is never looked at.
-    if (status == TT_OK && learn && o->asked_count % SAMPLE_EVERY == 0)
-        status = tt_gp_sample(out->gp, sample_steps(o->row_count), o->asked_count, err);
+    const uint32_t steps =
+        learn && o->asked_count % SAMPLE_EVERY == 0 ? sample_steps(o->row_count) : 0;
+    if (status == TT_OK && steps > 0)
+        status = tt_gp_sample(out->gp, steps, o->asked_count, err);
     if (status == TT_OK)
         status = tt_gp_slice_open(out->gp, 0, NULL, &out->slice, err);
     if (status == TT_OK) {
