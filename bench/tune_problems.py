@@ -20,7 +20,7 @@ class Knob:
 
     def moved(self, rng, keep):
         """With its range moved, `keep` (a value, or a list of which one must stay) still inside."""
-        if self.kind in ("bool", "enum"):
+        if self.kind in ("bool", "enum") or (self.kind == "int" and self.high - self.low < 2):  # two values: nothing to move
             return self
         to, back = (math.log, math.exp) if self.log else (float, float)
         low, high = to(self.low), to(self.high)
