@@ -29,7 +29,7 @@ from trimtab_runs import say  # noqa: E402
 SEED, TRIES = 101, 40
 EFFECT = 1.25           # of a change that counts
 WINDOWS, SLOWER = 5, 1.3  # bars
-STEADY = 400            # iterations
+STEADY = 800            # iterations, of which the second half is measured
 LEAST_WINDOWS = 40      # of a job that counts
 LONGER, LENGTHS = 3, 2  # a drawn job is tried 3 times as long, and 9 times if that has too few
 IN_FORCE = 0.1          # of the job: before the change, what ran most in it is the setting in force
@@ -66,11 +66,18 @@ def pace(windows, since):
     return (rows[-1][1] - rows[0][0]) / max(rows[-1][3] - rows[0][2] + 1, 1)
 
 
+def read_pace(store):
+    """Seconds an iteration in the second half: the first pushes of a slow host say nothing of its pace."""
+    times = store.execute("SELECT iteration_first, time_s FROM sample ORDER BY iteration_first").fetchall()
+    times = times[len(times) // 2:]
+    return {"pace": (times[-1][1] - times[0][1]) / (times[-1][0] - times[0][0]) if len(times) > 1 else None}
+
+
 def steady(bench, job, key, setting, more):
-    """Seconds an iteration under a fixed setting, over some hundred iterations."""
+    """Seconds an iteration under a fixed setting, once it is under way; infinite where it fails."""
     sets = {**tuner_jobs.UNTUNED, **more, "stop.max_epochs": f"{tuner_jobs.epochs_of(job, STEADY):.6g}", "stop.objective": "null"}
-    row = bench.once(job, key, SEED, sets, setting)
-    return row["seconds"] / max(row["iterations"], 1) if row["status"] != "failed" else math.inf
+    row = bench.once(job, f"pace-{key}", SEED, sets, setting, read=read_pace)
+    return row["pace"] if row["status"] != "failed" and row["pace"] is not None else math.inf
 
 
 def calm_run(bench, kind, index, attempt):
