@@ -5,11 +5,12 @@
 //
 // spread: root mean square of such residuals over all settings of the job, so that a noisy machine
 // is not taken for a changing one. While a change is suspected the setting stays in force; after
-// three suspect windows in a row, all to the same side, it is believed: what was measured before is
-// carried over by the mean residual and counts less, and exploring begins again. A burst of other
-// load looks the same while it lasts. How long bursts last here is learned from those that passed,
-// believed or not; only what outlasts them is believed from then on. A trial that was broken off
-// is no measure of its setting: it was for being slow, which may have been bad luck.
+// three suspect windows in a row, all to the same side, whose sum is beyond 3 s.d. of such sums, it
+// is believed: what was measured before is carried over by the mean residual and counts less, and
+// exploring begins again. A burst of other load looks the same while it lasts. How long bursts last
+// here is learned from those that passed, believed or not; only what outlasts them is believed from
+// then on. A trial that was broken off is no measure of its setting: it was for being slow, which
+// may have been bad luck.
 #include "tuner_internal.h"
 #include <math.h>
 
