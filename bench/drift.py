@@ -7,8 +7,7 @@ N jobs (10) of each kind on simulated hosts, drawn from a seed (tuner_jobs.py), 
     slow     one host becomes 4 times slower
     narrow   all network cards carry half as much
 to the end. Only jobs count on which the change has an effect, in that an iteration under the setting in force when it comes takes at
-least a quarter longer, and that have at least 40 windows undisturbed: a drawn job that has fewer is made
-longer, once.
+least a quarter longer, and that have at least 40 windows undisturbed: a drawn job that has fewer is made longer, once.
 Reported are the windows that began after the change until the tuner said so (bar: 5), and the seconds an iteration takes in the last
 fifth of the job, over those of the fastest of N settings (40 random ones, and where the job ended and an undisturbed one did) on the
 changed hosts (bar of the median: 1.3). The undisturbed runs of both kinds are watched for false alarms (bar: 1 in 10 jobs).

@@ -16,12 +16,11 @@ struct tti_gp_objective {
     uint32_t n, dims; // rows; dimensions of M, with the stage under "product"
     size_t pairs;     // n (n - 1) / 2, row i > column j
     double *squares;  // dims x pairs: squared differences (1 or 0 where kinds mismatch)
-    double *stage2;   // pairs: squared differences of the stage; NULL under "time"
+    double *stage2;   // pairs: squared differences of the stage
     double *distance; // pairs
-    double *matern, *matern_slope;      // pairs
-    double *stage_matern, *stage_slope; // pairs; NULL but under "sum"
-    double *matrix, *copy;              // n x n
-    double *z, *alpha, *noise;          // n, standardised
+    double *matern, *matern_slope, *stage_matern, *stage_slope; // pairs
+    double *matrix, *copy;                                      // n x n
+    double *z, *alpha, *noise;                                  // n, standardised
 };
 
 static void
@@ -39,51 +38,11 @@ fill_squares(tti_gp_objective *o)
                     mismatch ? (double)(difference != 0) : difference * difference;
             }
             double stage = gp->stage[i] - gp->stage[j];
-            if (o->stage2 != NULL)
-                o->stage2[at] = stage * stage;
+            o->stage2[at] = stage * stage;
         }
     }
     if (o->dims > dims && o->pairs > 0)
         memcpy(o->squares + dims * o->pairs, o->stage2, o->pairs * sizeof *o->stage2);
-}
-
-static size_t
-numbers_of(const tt_gp *gp, size_t pairs, uint32_t dims)
-{
-    const size_t n = gp->rows;
-    const size_t staged = gp->options.model == TT_GP_SUM    ? 3
-                          : gp->options.model == TT_GP_TIME ? 0
-                                                            : 1;
-    return pairs * (dims + 3 + staged) + 2 * n * n + 3 * n;
-}
-
-static double *
-take(double **from, size_t count)
-{
-    double *taken = *from;
-    *from += count;
-    return taken;
-}
-
-static void
-share_out(tti_gp_objective *o, double *left)
-{
-    const tt_gp_model model = o->gp->options.model;
-    const size_t n = o->n;
-    o->distance = take(&left, o->pairs);
-    o->matern = take(&left, o->pairs);
-    o->matern_slope = take(&left, o->pairs);
-    if (model != TT_GP_TIME)
-        o->stage2 = take(&left, o->pairs);
-    if (model == TT_GP_SUM) {
-        o->stage_matern = take(&left, o->pairs);
-        o->stage_slope = take(&left, o->pairs);
-    }
-    o->matrix = take(&left, n * n);
-    o->copy = take(&left, n * n);
-    o->z = take(&left, n);
-    o->alpha = take(&left, n);
-    o->noise = take(&left, n);
 }
 
 tt_status
@@ -93,8 +52,8 @@ tti_gp_objective_open(tt_gp *gp, tti_gp_objective **out, tt_error *err)
     size_t n = gp->rows, pairs = n * (n - 1) / 2;
     uint32_t dims = gp->options.dims + (gp->options.model == TT_GP_PRODUCT ? 1 : 0);
     tti_gp_objective *o = tt_mem_zalloc(1, sizeof *o);
-    // Not zeroed: at 500 rows it is 20 MB, all of it written before it is read.
-    double *numbers = tt_mem_alloc(numbers_of(gp, pairs, dims) * sizeof *numbers);
+    // Not zeroed: what is read of it is written first; what the model has no use for costs nothing.
+    double *numbers = tt_mem_alloc((pairs * (dims + 6) + 2 * n * n + 3 * n) * sizeof *numbers);
     if (o == NULL || numbers == NULL) {
         tt_mem_free(o);
         tt_mem_free(numbers);
@@ -103,7 +62,17 @@ tti_gp_objective_open(tt_gp *gp, tti_gp_objective **out, tt_error *err)
     }
     *o = (tti_gp_objective){.gp = gp, .n = gp->rows, .dims = dims, .pairs = pairs};
     o->squares = numbers;
-    share_out(o, numbers + pairs * dims);
+    o->stage2 = o->squares + pairs * dims;
+    o->distance = o->stage2 + pairs;
+    o->matern = o->distance + pairs;
+    o->matern_slope = o->matern + pairs;
+    o->stage_matern = o->matern_slope + pairs;
+    o->stage_slope = o->stage_matern + pairs;
+    o->matrix = o->stage_slope + pairs;
+    o->copy = o->matrix + n * n;
+    o->z = o->copy + n * n;
+    o->alpha = o->z + n;
+    o->noise = o->alpha + n;
     tti_gp_layout_set(gp, &o->layout);
     tti_gp_standardize(gp);
     for (size_t i = 0; i < n; i++) {
