@@ -53,6 +53,8 @@ def ours(problem, seed, evaluations, observe):
     for _ in range(evaluations):
         asked = tuner.request({"ask": 1})
         tuner.request({"tell": {"id": asked["id"], "y": observe(asked["setting"])}})
+        if observe.asks():
+            observe.name_best(tuner.request({"best": 1})["setting"])
     tuner.close()
 
 
@@ -139,14 +141,19 @@ def skgp(problem, seed, evaluations, observe):
     warnings.simplefilter("ignore", ConvergenceWarning)
     rng = np.random.default_rng(seed)
     units, values = [], []
+
+    def fitted():
+        x = np.array([features(problem, u) for u in units])
+        kernel = (ConstantKernel(1.0, (1e-2, 1e2)) * Matern([0.3] * x.shape[1], (1e-2, 1e2), nu=2.5)
+                  + WhiteKernel(1e-3, (1e-9, 1.0)))
+        process = GaussianProcessRegressor(kernel, normalize_y=True, n_restarts_optimizer=1, random_state=int(seed))
+        return process.fit(x, values), x
+
     for i in range(evaluations):
         if i < 10:
             unit = rng.random(len(problem.knobs))
         else:
-            x = np.array([features(problem, u) for u in units])
-            kernel = (ConstantKernel(1.0, (1e-2, 1e2)) * Matern([0.3] * x.shape[1], (1e-2, 1e2), nu=2.5)
-                      + WhiteKernel(1e-3, (1e-9, 1.0)))
-            process = GaussianProcessRegressor(kernel, normalize_y=True, n_restarts_optimizer=1, random_state=int(seed)).fit(x, values)
+            process, x = fitted()
             best = min(process.predict(x))
 
             def improvement(candidates):
@@ -163,6 +170,9 @@ def skgp(problem, seed, evaluations, observe):
             unit = candidates[int(np.argmax(improvement(candidates)))]
         units.append([float(u) for u in unit])
         values.append(observe(decode(problem, units[-1])))
+        if problem.noise is not None and observe.asks():
+            process, x = fitted()
+            observe.name_best(decode(problem, units[int(np.argmin(process.predict(x)))]))
 
 
 METHODS = {"ours": ours, "optuna": optuna, "direct": nlopt("GN_DIRECT_L"), "bobyqa": nlopt("LN_BOBYQA"), "skgp": skgp,

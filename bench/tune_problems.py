@@ -3,6 +3,7 @@
 Each is a list of knobs and a value; per seed every range is moved by a random -10 to 10 % of its width (of its logarithm where the
 scale is one), the optimum kept inside. A move of a range that has an end in its nature (counts, the recorded grid) only cuts it.
 """
+import bisect
 import csv
 import math
 import os
@@ -194,6 +195,7 @@ BOOSTING_KNOBS = [
 
 class Recorded:
     """Seconds per iteration of a real job of ours under every setting of a grid, several times each (tune_record.py)."""
+    NEIGHBOURS = 50
 
     def __init__(self, path):
         self.rows = {}
@@ -203,6 +205,8 @@ class Recorded:
             for row in reader:
                 key = tuple(row[name] for name in self.names)
                 self.rows[key] = [float(row[name]) for name in reader.fieldnames if name.startswith("us")]
+        self.by_mean = sorted(self.rows.values(), key=lambda samples: sum(samples) / len(samples))
+        self.means = [sum(samples) / len(samples) for samples in self.by_mean]
         self.levels = [sorted({key[i] for key in self.rows}, key=lambda text: (len(text), text)) for i in range(len(self.names))]
 
     def samples(self, setting):
@@ -217,6 +221,15 @@ class Recorded:
     def truth(self, setting):
         samples = self.samples(setting)
         return sum(samples) / len(samples)
+
+    def noisy(self, rng, _, truth):
+        """The truth times what some measurement was of its setting's mean, of one of the NEIGHBOURS settings nearest in time: fast
+        ones are steadier. One of the measurements of this setting would come out the very same every third time, which nothing
+        that is measured does."""
+        at = bisect.bisect_left(self.means, truth) - self.NEIGHBOURS // 2
+        at = min(max(at, 0), len(self.means) - self.NEIGHBOURS)
+        samples = self.by_mean[at + rng.randrange(self.NEIGHBOURS)]
+        return truth * rng.choice(samples) * len(samples) / sum(samples)
 
     def knobs(self):
         """Numbers become indices of their levels."""
@@ -270,5 +283,5 @@ def mixed():
         recorded = Recorded(path)
         best = recorded.setting_of(min(recorded.rows, key=lambda key: sum(recorded.rows[key])))
         made["recorded"] = Problem("recorded", recorded.knobs(), recorded.truth, recorded.truth(best), [best],
-                                   lambda rng, setting, _: rng.choice(recorded.samples(setting)))
+                                   recorded.noisy)
     return made
