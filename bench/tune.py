@@ -77,10 +77,10 @@ class Table:
         self.options, self.ledgers = options, {}
 
     def ledger(self, method):
-        """Ours is measured anew with another program, a peer with another version; both with other problems."""
+        """Ours is measured anew with another program, a peer with another version; both with other problems or another judge."""
         if method not in self.ledgers:
             mark = hashlib.sha256()
-            for name in ("tune_problems.py", "tune_peers.py", "tune_recorded.csv"):
+            for name in ("tune.py", "tune_problems.py", "tune_peers.py", "tune_recorded.csv"):
                 path = os.path.join(problems.HERE, name)
                 if os.path.exists(path):
                     with open(path, "rb") as file:

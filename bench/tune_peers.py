@@ -170,7 +170,7 @@ def skgp(problem, seed, evaluations, observe):
             unit = candidates[int(np.argmax(improvement(candidates)))]
         units.append([float(u) for u in unit])
         values.append(observe(decode(problem, units[-1])))
-        if problem.noise is not None and observe.asks():
+        if observe.asks():
             process, x = fitted()
             observe.name_best(decode(problem, units[int(np.argmin(process.predict(x)))]))
 
