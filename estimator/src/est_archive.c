@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ARCHIVE_VERSION = 3 };
+enum { ARCHIVE_VERSION = 4 };
 
 static size_t
 image_bytes(void)

@@ -401,8 +401,9 @@ typedef struct moments {
     double weight, mean, squares;
 } moments;
 
-// What a form lacks shows at its floor too: this much of the misfit, of what is still to fall.
-static const double FLOOR_MISFIT = 0.5;
+// What a form lacks shows at its floor too: it is uncertain by this share of what it is below the
+// losses.
+static const double FLOOR_DOUBT = 0.04;
 
 // Adds the log iterations left of one node, its floor spread by sd over [floor_least, target).
 static void
@@ -448,7 +449,7 @@ basis_inverse(const basis *b, const tti_fit *fit, double now, double target, tti
         const tti_fit_node *node = &fit->nodes[i];
         if (!(node->weight > 0))
             continue;
-        const double misfit = FLOOR_MISFIT * fit->misfit * fmax(most - node->floor, 0);
+        const double misfit = FLOOR_DOUBT * fmax(most - node->floor, 0);
         const double sd = fmax(hypot(node->floor_sd, misfit), 1e-12 + 1e-9 * fabs(node->floor));
         const double a = (least - node->floor) / sd, b_ = (target - node->floor) / sd;
         double under = normal_between(a, b_);

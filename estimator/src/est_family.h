@@ -44,7 +44,7 @@ typedef struct tti_fit {
     double covariance[3][3]; // of p[0..3)
     double noise_factor;     // residual variance relative to tti_curve_data.variance
     double spread_factor;    // the same of means over several blocks, times their number
-    double misfit; // s.d. by which falls foretold from afar came out otherwise, as a share of them
+    double misfit;           // s.d. of log(time / time foretold), of times as long as the way gone
     double floor_least, floor_most;
     double unit; // of the clock, for families that scale it
     uint32_t node_count;

@@ -4,13 +4,15 @@
 #include <math.h>
 #include <string.h>
 
-// Forecasts of neighbouring blocks by one fit err together: they count half.
-static const double TRUST = 0.5;
-// No real curve is of a family's form, and its fit does not know. How far falls that it foretold
-// came out otherwise does: before any did, as if MISFIT_PRIOR_N of them had missed by MISFIT_PRIOR.
-static const double MISFIT_PRIOR = 0.03, MISFIT_PRIOR_N = 2, MISS_KEPT = 0.9;
-// A fall whose noise has this s.d., as a share of it, tells half as much as one without noise.
-static const double MISS_NOISE = 0.2;
+// No real curve is of a family's form, and its fit does not know. Errors of times that it foretold
+// are remembered over some ten blocks, none counts more than ERROR_MOST, and they have a share of
+// what there is by chance even if they were small so far. They are errors of foretelling as far as
+// the way was long, and grow with its logarithm.
+static const double ERROR_KEPT = 0.9, ERROR_MOST = 1, ERROR_LEAST = 0.1;
+// What noise gives this s.d. tells half as much as what has none.
+static const double ERROR_NOISE = 0.2;
+static const double REACH_LEAST = 0.3, REACH_MOST = 3, REACH_CORRECTED = 1.5;
+enum { LEAST_KNOWN = 4 }; // blocks
 
 void
 tti_mix_reset(tti_mix *mix, const tti_families *families)
@@ -47,39 +49,86 @@ fill_data(const tti_series *history, double target, tti_curve_data *out)
     }
 }
 
+// Of times as long as the way gone.
 static double
 misfit_of(const tti_mix *mix, uint32_t f)
 {
-    const double prior = MISFIT_PRIOR_N * MISFIT_PRIOR * MISFIT_PRIOR;
-    return sqrt(fmax(mix->miss_squares[f] + prior, 0) / (mix->misses[f] + MISFIT_PRIOR_N));
+    return sqrt(fmax(mix->error_squares[f], 0) + ERROR_LEAST * ERROR_LEAST);
+}
+
+// The ring must reach back to half of the way, however often a fit is made.
+static void
+keep(tti_mix *mix, const tti_curve_data *data, uint32_t count)
+{
+    const uint32_t newest =
+        mix->older_blocks[(mix->older_next + TTI_MIX_OLDER - 1) % TTI_MIX_OLDER];
+    if (count < newest + TT_MAX(count / 16, 1u))
+        return;
+    memcpy(mix->older[mix->older_next], mix->fits, sizeof mix->fits);
+    mix->older_blocks[mix->older_next] = count;
+    mix->older_clock[mix->older_next] = data->x[count - 1];
+    mix->older_next = (mix->older_next + 1) % TTI_MIX_OLDER;
+}
+
+// The place of the newest fits that knew half of `count` blocks at most; -1: none.
+static int
+known_at_half(const tti_mix *mix, uint32_t count)
+{
+    int best = -1;
+    for (int i = 0; i < TTI_MIX_OLDER; i++) {
+        const uint32_t blocks = mix->older_blocks[i];
+        if (blocks >= LEAST_KNOWN && blocks <= count / 2 &&
+            (best < 0 || blocks > mix->older_blocks[best]))
+            best = i;
+    }
+    return best;
+}
+
+// Noise explains the variance `noise` of an error.
+static void
+note_error(tti_mix *mix, uint32_t f, double error, double noise)
+{
+    const double told = 1 / (1 + pow(noise / (ERROR_NOISE * ERROR_NOISE), 2));
+    const double gain = (1 - ERROR_KEPT) * told;
+    mix->error[f] += gain * (error - mix->error[f]);
+    mix->error_squares[f] += gain * (error * error - noise - mix->error_squares[f]);
+}
+
+// How long it would take to where the loss is now, by what was known when half of the way was gone,
+// beside how long it took. Where the loss is the family itself says: blocks are noisy.
+static void
+note_errors(tti_mix *mix, const tti_families *families, const tti_curve_data *data, uint32_t count)
+{
+    const int at = known_at_half(mix, count);
+    if (at < 0)
+        return;
+    const double now = data->x[count - 1], then = mix->older_clock[at];
+    for (uint32_t f = 0; f < families->count; f++) {
+        tti_left left = {0};
+        double sd;
+        if (!mix->fits[f].ok || !mix->older[at][f].ok || !(now > then))
+            continue;
+        const double level = tti_family_predict(families->list[f], &mix->fits[f], now, &sd);
+        tti_family_inverse(families->list[f], &mix->older[at][f], then, level, &left);
+        const double error = log(now - then) - left.log_mean;
+        if (!left.ok || !isfinite(error))
+            continue;
+        // A fit that misses the blocks it knows takes that for noise: no excuse for missing more.
+        const double noise = left.log_sd * left.log_sd / fmax(mix->older[at][f].noise_factor, 1);
+        note_error(mix, f, tti_clamp(error, -ERROR_MOST, ERROR_MOST), noise);
+    }
 }
 
 static void
 fit_all(tti_mix *mix, const tti_families *families, const tti_curve_data *data, uint32_t count)
 {
-    for (uint32_t f = 0; f < families->count; f++) {
+    for (uint32_t f = 0; f < families->count; f++)
         tti_family_fit(families->list[f], data, count, &mix->fits[f]);
-        mix->fits[f].misfit = misfit_of(mix, f);
-    }
     mix->blocks = count;
-    memcpy(mix->older[mix->older_next], mix->fits, sizeof mix->fits);
-    mix->older_blocks[mix->older_next] = count;
-    mix->older_next = (mix->older_next + 1) % TTI_MIX_OLDER;
-}
-
-// The newest fits that knew at most `most` blocks, and how many these knew; NULL: none.
-static const tti_fit *
-fits_before(const tti_mix *mix, uint32_t most, uint32_t *blocks)
-{
-    const tti_fit *best = NULL;
-    uint32_t best_blocks = 0;
-    for (int i = 0; i < TTI_MIX_OLDER; i++)
-        if (mix->older_blocks[i] > best_blocks && mix->older_blocks[i] <= most) {
-            best_blocks = mix->older_blocks[i];
-            best = mix->older[i];
-        }
-    *blocks = best_blocks;
-    return best;
+    note_errors(mix, families, data, count);
+    for (uint32_t f = 0; f < families->count; f++)
+        mix->fits[f].misfit = misfit_of(mix, f);
+    keep(mix, data, count);
 }
 
 // Log density of point i under `fits`, per family. A family that could not fit scores as the worst
@@ -119,73 +168,21 @@ weigh(tti_mix *mix, const tti_families *families)
         if (families->list[f]->prior > 0)
             best = fmax(best, mix->score[f]);
     for (uint32_t f = 0; f < families->count; f++) {
-        mix->weight[f] = families->list[f]->prior * exp(TRUST * (mix->score[f] - best));
+        mix->weight[f] = families->list[f]->prior * exp(mix->score[f] - best);
         total += mix->weight[f];
     }
     for (uint32_t f = 0; f < families->count; f++)
         mix->weight[f] /= total;
 }
 
-// What was known when two thirds of the way to block i were gone, or by three blocks less; NULL:
-// too little.
-static const tti_fit *
-known_from_afar(const tti_mix *mix, uint32_t i, uint32_t *blocks)
-{
-    return i > 3 ? fits_before(mix, TT_MIN(2 * i / 3, i - 3), blocks) : NULL;
-}
-
-// A fall was foretold and came out otherwise, by `error` of it; noise explains the variance `noise`
-// of that. It counts twice: errors of neighbouring blocks are much the same error.
-static void
-note_miss(tti_mix *mix, uint32_t f, double error, double noise)
-{
-    const double told = 1 / (1 + pow(noise / (MISS_NOISE * MISS_NOISE), 2));
-    mix->miss_squares[f] = MISS_KEPT * mix->miss_squares[f] + told * (error * error - 2 * noise);
-    mix->misses[f] = MISS_KEPT * mix->misses[f] + told;
-}
-
-// Of the fall from block `from`, the last that `before` knew, to block i.
-static void
-note_misses(tti_mix *mix,
-            const tti_families *families,
-            const tti_fit *before,
-            uint32_t from,
-            const tti_curve_data *data,
-            uint32_t i)
-{
-    for (uint32_t f = 0; f < families->count; f++) {
-        const tti_family *family = families->list[f];
-        const tti_fit *fit = &before[f];
-        double sd, ignored;
-        if (!fit->ok)
-            continue;
-        const double ahead = tti_family_predict(family, fit, data->x[i], &sd);
-        const double fall = tti_family_predict(family, fit, data->x[from], &ignored) - ahead;
-        // A fit that misses the blocks it knows takes that for noise: no excuse for missing more.
-        const double variance =
-            (sd * sd + fit->noise_factor * data->variance[i]) / fmax(fit->noise_factor, 1);
-        if (isfinite(ahead) && isfinite(variance) && fall > 0)
-            note_miss(mix, f, tti_clamp((data->y[i] - ahead) / fall, -1, 1),
-                      variance / (fall * fall));
-    }
-}
-
-// A block is foretold from one block ahead and from afar. It is from afar that the time left is
-// told: one block ahead a straight line is as good as any curve.
 static void
 score_block(tti_mix *mix, const tti_families *families, const tti_curve_data *data, uint32_t i)
 {
-    double one[TT_EST_FAMILIES_MAX], far[TT_EST_FAMILIES_MAX];
-    if (!predictive(families, mix->fits, data, i, one))
+    double density[TT_EST_FAMILIES_MAX];
+    if (!predictive(families, mix->fits, data, i, density))
         return;
-    uint32_t from = 0;
-    const tti_fit *before = known_from_afar(mix, i, &from);
-    const int have_far = before && predictive(families, before, data, i, far);
-    // The mean of the two: both judge the same block, their sum would count it twice.
     for (uint32_t f = 0; f < families->count; f++)
-        mix->score[f] = 0.9 * mix->score[f] + (have_far ? 0.5 * (one[f] + far[f]) : one[f]);
-    if (have_far)
-        note_misses(mix, families, before, from - 1, data, i);
+        mix->score[f] = 0.9 * mix->score[f] + density[f];
     mix->scored++;
     weigh(mix, families);
 }
@@ -292,66 +289,12 @@ tti_mix_slope(const tti_mix_snapshot *snapshot,
     return 1;
 }
 
-// When a swing meets the target. The course comes to z s.d. above it after k(z) iterations; two
-// blocks in a row are below it then with about half the chance of one, so that by k(z) it was met
-// with probability 1 - exp(-H),
-//
-//     H(z) = integral over k of Phi(-z) / (2 blocks)
-//
-// A course that ends above the target goes on with its last chance.
-enum { SWING_STEPS = 16 };
-static const double SWING_FROM = 2, SWING_STEP = 0.25;
-
-typedef struct passage {
-    double k[SWING_STEPS + 1], chance[SWING_STEPS + 1]; // chance: an iteration, before k
-    int steps;                                          // that the course comes to
-    int ends;                                           // above the next one
-} passage;
-
-// Iterations until H is `hazard`.
+// How far `left` looks ahead, beside the half of the way that errors are known of.
 static double
-passed_after(const passage *p, double hazard)
+reach_of(const tti_left *left, double now)
 {
-    for (int i = 1; i <= p->steps; i++) {
-        const double more = (p->k[i] - p->k[i - 1]) * p->chance[i];
-        if (more >= hazard && p->chance[i] > 0)
-            return p->k[i - 1] + hazard / p->chance[i];
-        hazard -= more;
-    }
-    const double next = p->chance[TT_MIN(p->steps + 1, SWING_STEPS)];
-    return p->ends && next > 0 ? p->k[p->steps] + hazard / next : p->k[p->steps];
-}
-
-static void
-meet_in_swing(const tti_family *family,
-              const tti_fit *fit,
-              double now,
-              double target,
-              double swing_sd,
-              tti_left *out)
-{
-    passage p = {.steps = -1};
-    tti_left left = *out;
-    for (int i = 0; i <= SWING_STEPS; i++) {
-        const double z = SWING_FROM - i * SWING_STEP;
-        p.chance[i] = -expm1(fmin(z + 0.5 * SWING_STEP - 1, 0)) / (2 * TTI_BLOCK_LOSSES);
-        if (p.ends)
-            continue;
-        tti_family_inverse(family, fit, now, target + z * swing_sd, &left);
-        p.ends = !left.ok || left.unreachable > 0.5;
-        if (p.ends)
-            continue;
-        p.k[i] = fmax(exp(left.log_mean), i > 0 ? p.k[i - 1] : 0);
-        p.steps = i;
-        out->log_sd = left.log_sd;
-    }
-    if (p.steps < 0)
-        return; // even that is out of reach
-    out->unreachable = 0;
-    out->log_mean = tti_log_iterations(passed_after(&p, log(2)));
-    const double early = tti_log_iterations(passed_after(&p, -log(0.9)));
-    const double late = tti_log_iterations(passed_after(&p, -log(0.1)));
-    out->log_sd = hypot(out->log_sd, (late - early) / 2.563);
+    const double ahead = log1p(exp(left->log_mean) / fmax(now, 1)) / log(2);
+    return tti_clamp(ahead, REACH_LEAST, REACH_MOST);
 }
 
 void
@@ -359,7 +302,7 @@ tti_mix_left(const tti_mix *mix,
              const tti_families *families,
              double now,
              double target,
-             double swing_sd,
+             const tti_swings *swings,
              tti_mixture *out)
 {
     memset(out, 0, sizeof *out);
@@ -369,8 +312,8 @@ tti_mix_left(const tti_mix *mix,
         if (!mix->fits[f].ok || !(mix->weight[f] > 0))
             continue;
         tti_family_inverse(families->list[f], &mix->fits[f], now, target, &left);
-        if (left.ok && swing_sd > 0)
-            meet_in_swing(families->list[f], &mix->fits[f], now, target, swing_sd, &left);
+        if (left.ok && swings->sd > 0)
+            tti_passage_meet(families->list[f], &mix->fits[f], now, target, swings, &left);
         if (!left.ok || !isfinite(left.log_mean) || !isfinite(left.log_sd))
             continue;
         total += mix->weight[f];
@@ -379,8 +322,10 @@ tti_mix_left(const tti_mix *mix,
         if (!(w > 0))
             continue;
         out->weight[out->count] = w;
-        out->mean[out->count] = left.log_mean;
-        out->sd[out->count] = hypot(left.log_sd, mix->fits[f].misfit);
+        const double reach = reach_of(&left, now);
+        const double corrected = left.log_mean + fmin(reach, REACH_CORRECTED) * mix->error[f];
+        out->mean[out->count] = tti_clamp(corrected, 0, log(TTI_ITERATIONS_MAX));
+        out->sd[out->count] = hypot(left.log_sd, reach * mix->fits[f].misfit);
         out->count++;
         reachable += w;
     }

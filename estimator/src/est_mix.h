@@ -4,8 +4,9 @@
 #define TT_EST_MIX_H
 
 #include "est_family.h"
+#include "est_passage.h"
 
-enum { TTI_MIX_OLDER = 12 };
+enum { TTI_MIX_OLDER = 16 };
 
 // All families at one moment, to be asked later.
 typedef struct tti_mix_snapshot {
@@ -18,13 +19,14 @@ typedef struct tti_mix_snapshot {
 typedef struct tti_mix {
     tti_fit fits[TT_EST_FAMILIES_MAX]; // on the first `blocks` blocks of the history
     uint32_t blocks, doublings;
-    tti_fit older[TTI_MIX_OLDER][TT_EST_FAMILIES_MAX]; // the latest fits, for foretelling from afar
+    tti_fit older[TTI_MIX_OLDER][TT_EST_FAMILIES_MAX]; // fits that knew less, 6 % apart; a ring
     uint32_t older_blocks[TTI_MIX_OLDER];              // 0: none
+    double older_clock[TTI_MIX_OLDER];                 // when they were made
     uint32_t older_next;
     double score[TT_EST_FAMILIES_MAX], weight[TT_EST_FAMILIES_MAX];
-    // Squares of the errors of falls foretold from afar, as shares of them, less those that noise
-    // explains; and how many.
-    double miss_squares[TT_EST_FAMILIES_MAX], misses[TT_EST_FAMILIES_MAX];
+    // What was foretold when half of the way was gone: log(time it took / time foretold), running
+    // means of it and of its square.
+    double error[TT_EST_FAMILIES_MAX], error_squares[TT_EST_FAMILIES_MAX];
     uint32_t scored; // blocks ever scored
 } tti_mix;
 
@@ -55,13 +57,13 @@ typedef struct tti_mixture {
     double unreachable; // weight of what says the target cannot be reached
 } tti_mixture;
 
-// From clock `now` until the loss, which swings about its course by `swing_sd`, is at `target` in
-// two blocks in a row. count is 0 when no family has an answer.
+// From clock `now` until the loss, which swings about its course, is found at `target`. count is 0
+// when no family has an answer.
 void tti_mix_left(const tti_mix *mix,
                   const tti_families *families,
                   double now,
                   double target,
-                  double swing_sd,
+                  const tti_swings *swings,
                   tti_mixture *out);
 void tti_mixture_moments(const tti_mixture *mixture, double *mean, double *sd);
 // Quantile p of log k + N(shift, extra_sd^2).

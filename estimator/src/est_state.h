@@ -4,6 +4,7 @@
 
 #include "est_blocks.h"
 #include "est_cycles.h"
+#include "est_looks.h"
 #include "est_mix.h"
 #include "est_noise.h"
 #include "est_plateau.h"
@@ -118,6 +119,7 @@ struct tt_estimator {
     tti_run run;
     tti_noise noise;
     tti_swing swing;
+    tti_looks looks;
     tti_rate rate;
     tti_series history;
     tti_mix *mix; // own allocation: answers fit lazily behind a const estimator

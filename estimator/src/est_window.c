@@ -145,7 +145,7 @@ note_block(tt_estimator *est, const tti_block *block)
     const double se = sqrt(variance / block->n + run->level_spread / run->level_n);
     window->high_row = block->mean > run->level + 4 * se ? window->high_row + 1 : 0;
     if (block->n >= TTI_BLOCK_LOSSES)
-        est->under_row = block->mean <= est->options.target_loss ? est->under_row + 1 : 0;
+        est->under_row = block->mean <= tt_estimator_target_level(est) ? est->under_row + 1 : 0;
 }
 
 // The open block, full or partial, goes to the window, the run and the history.
@@ -244,6 +244,7 @@ tt_estimator_add(tt_estimator *est, const tt_est_sample *sample)
     if (!(est->base_examples > 0))
         est->base_examples = sample->examples;
     take_loss(est, loss, sample->loss, position);
+    tti_looks_hear(&est->looks, loss);
 }
 
 // --- begin and end

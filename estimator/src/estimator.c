@@ -48,6 +48,10 @@ tt_estimator_open(const tt_est_options *options, tt_estimator **out, tt_error *e
         return tt_error_set(err, TT_NOMEM, "estimator", NULL, "no memory for the estimator");
     }
     est->options = *options;
+    if (!(est->options.look_every > 0)) {
+        est->options.look_every = TTI_BLOCK_LOSSES;
+        est->options.looks_held = 2;
+    }
     tt_status status = add_families(est, err);
     if (status != TT_OK) {
         tt_estimator_close(est);
@@ -75,13 +79,27 @@ tt_estimator_close(tt_estimator *est)
     tt_mem_free(est);
 }
 
+double
+tt_estimator_target_level(const tt_estimator *est)
+{
+    const int pooled = est->options.method == TT_EST_POOLED;
+    return est->options.target_loss + (pooled ? tti_looks_offset(&est->looks) : 0);
+}
+
+void
+tt_estimator_look(tt_estimator *est, double loss)
+{
+    tti_looks_add(&est->looks, loss);
+}
+
 void
 tti_refresh(const tt_estimator *est)
 {
+    const double target = tt_estimator_target_level(est);
     const uint32_t before = est->mix->blocks;
-    tti_mix_sync(est->mix, &est->families, &est->history, est->options.target_loss);
+    tti_mix_sync(est->mix, &est->families, &est->history, target);
     if (est->mix->blocks != before)
-        tti_plateau_check(est->plateau, &est->history, est->options.target_loss);
+        tti_plateau_check(est->plateau, &est->history, target);
 }
 
 // --- rate
@@ -136,7 +154,7 @@ tt_estimator_trend(const tt_estimator *est, double since, tt_est_trend *out)
     double last;
     if (!tti_trend(&est->history, since, &out->slope, &out->slope_se, &last))
         return 0;
-    out->gap = last - est->options.target_loss;
+    out->gap = last - tt_estimator_target_level(est);
     return 1;
 }
 
@@ -183,10 +201,11 @@ is_plateau(const tt_estimator *est, const tti_mixture *mixture)
 static void
 pooled_answer(const tt_estimator *est, tti_answer *a)
 {
-    const double target = est->options.target_loss;
+    const double target = tt_estimator_target_level(est);
+    const tti_swings swings = {tti_swing_sd(&est->swing), est->options.look_every,
+                               est->options.looks_held};
     tti_refresh(est);
-    tti_mix_left(est->mix, &est->families, tti_clock_now(est), target, tti_swing_sd(&est->swing),
-                 &a->mixture);
+    tti_mix_left(est->mix, &est->families, tti_clock_now(est), target, &swings, &a->mixture);
     const double unreachable = a->mixture.unreachable;
     if (est->under_row >= 2)
         a->flags |= TT_EST_REACHED;
@@ -299,7 +318,7 @@ tt_estimator_eta(const tt_estimator *est,
 double
 tt_estimator_stage(const tt_estimator *est)
 {
-    const double target = est->options.target_loss, first = est->first_loss;
+    const double target = tt_estimator_target_level(est), first = est->first_loss;
     if (isnan(target)) {
         const double budget = est->options.budget_iterations;
         if (isinf(budget))
@@ -366,7 +385,7 @@ tt_estimator_families(const tt_estimator *est, tt_est_family_state *out, uint32_
         if (isnan(est->options.target_loss))
             continue;
         tti_left left;
-        tti_family_inverse(family, fit, tti_clock_now(est), est->options.target_loss, &left);
+        tti_family_inverse(family, fit, tti_clock_now(est), tt_estimator_target_level(est), &left);
         out[f].log_iterations = left.log_mean;
         out[f].log_iterations_sd = left.log_sd;
     }

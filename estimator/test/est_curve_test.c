@@ -313,7 +313,8 @@ a_family_that_is_the_truth_gets_the_weight_and_helps(void **state)
         weight += own.weight / SEEDS;
         without += train(seed, 0).error / SEEDS;
     }
-    assert_true(weight > 0.5); // of ten families
+    print_message("weight of the truth: %.2f\n", weight);
+    assert_true(weight > 0.4); // of twelve families
     if (!(with < 0.7 * without))
         fail_msg("error of log iterations left %.3f with the family, %.3f without", with, without);
 }
@@ -379,7 +380,7 @@ silence_in_the_mix_is_no_harm(void **state)
         for (uint32_t f = 0; f < families.count; f++)
             total += mix.weight[f];
         assert_true(fabs(total - 1) < 1e-12);
-        tti_mix_left(&mix, &families, clock, 0.35, 0, &left);
+        tti_mix_left(&mix, &families, clock, 0.35, &(tti_swings){0}, &left);
         assert_true(left.unreachable >= 0 && left.unreachable <= 1);
     }
     assert_true(fitted > 5);

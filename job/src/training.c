@@ -86,6 +86,20 @@ target_of(const tti_spec *spec)
     return isfinite(spec->stop_objective) ? spec->stop_objective : spec->stop_loss;
 }
 
+// As training_watch.c and training_stop.c do.
+static void
+say_how_looked_at(const tt_job *job, tt_est_options *options)
+{
+    const tti_spec *spec = &job->spec;
+    if (job->sim != NULL && spec->simulation.evaluate_pushes > 0) {
+        options->look_every = (double)spec->simulation.evaluate_pushes;
+        options->looks_held = 2;
+    } else if (isfinite(spec->stop_objective) || spec->averaging) {
+        options->look_every = tti_job_epoch_iterations(job);
+        options->looks_held = 1;
+    }
+}
+
 static tt_status
 open_estimator(tti_training *tr, tt_error *err)
 {
@@ -95,6 +109,7 @@ open_estimator(tti_training *tr, tt_error *err)
                                   job->spec.stop_epochs * tti_job_epoch_iterations(job),
                               .bulk_synchronous = job->table.consistency == TT_PS_BSP,
                               .method = tti_job_estimator(job)};
+    say_how_looked_at(job, &options);
     if (job->curves != NULL) {
         options.curves = tt_curves_list(job->curves);
         options.curve_count = tt_curves_count(job->curves);

@@ -19,15 +19,15 @@ typedef struct tti_round_tally {
     uint64_t done_ns;
 } tti_round_tally;
 
-// Full evaluations beside the job's clock (training_watch.c), on simulated hosts. Of its own: what
-// estimator and tuner see is as without it.
+// Full evaluations beside the job's clock (training_watch.c), on simulated hosts.
 typedef struct tti_lookout {
     int on;
     float *model, *held_model; // [table floats] as last looked at; as it first held the target
     tt_store_progress *rows;   // not yet recorded
     size_t row_count, row_capacity;
-    FILE *samples;        // NULL: not asked for
-    int holding, reached; // at the last look; at two in a row
+    FILE *samples;          // NULL: not asked for
+    int holding, reached;   // at the last look; at two in a row
+    double next_told_epoch; // when the estimator hears of one again
     tt_model_metrics held;
     double held_s;
     uint64_t held_iteration;
@@ -233,6 +233,8 @@ TT_NODISCARD tt_status tti_training_inherit(tti_training *tr,
 TT_NODISCARD tt_status tti_training_return_to_setting(tti_training *tr, tt_error *err);
 // training_stop.c
 tt_status tti_training_evaluate(tti_training *tr, tt_error *err);
+// To the estimator: what was found over all rows, if a target is about it.
+void tti_training_tell_look(tti_training *tr, double loss, double objective);
 tt_status tti_training_check_stop(tti_training *tr, tt_error *err);
 // Values of the model.
 size_t tti_training_model_floats(const tti_training *tr);

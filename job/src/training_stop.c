@@ -55,6 +55,16 @@ keep_if_good(tti_training *tr, double loss)
     return 1;
 }
 
+void
+tti_training_tell_look(tti_training *tr, double loss, double objective)
+{
+    const tti_spec *spec = &tr->job->spec;
+    if (isfinite(spec->stop_objective))
+        tt_estimator_look(tr->estimator, objective);
+    else if (isfinite(spec->stop_loss))
+        tt_estimator_look(tr->estimator, loss);
+}
+
 // `model` on the training rows.
 static tt_status
 measure(tti_training *tr, tt_error *err)
@@ -65,6 +75,7 @@ measure(tti_training *tr, tt_error *err)
     tr->regulariser =
         isfinite(tr->job->spec.stop_objective) ? tr->metrics.objective - tr->metrics.loss : 0;
     (void)keep_if_good(tr, tr->metrics.loss);
+    tti_training_tell_look(tr, tr->metrics.loss, tr->metrics.objective);
     record_progress(tr);
     return TT_OK;
 }
@@ -116,8 +127,8 @@ check_target(tti_training *tr, tt_error *err)
         return TT_OK;
     tt_est_remaining remaining;
     tt_estimator_remaining(tr->estimator, &remaining);
-    int reached =
-        (remaining.flags & TT_EST_REACHED) != 0 || tt_estimator_loss(tr->estimator) <= target;
+    int reached = (remaining.flags & TT_EST_REACHED) != 0 ||
+                  tt_estimator_loss(tr->estimator) <= tt_estimator_target_level(tr->estimator);
     // The average and the objective run ahead of the minibatch losses: they are looked at once an
     // epoch.
     double epochs = tti_training_epochs(tr);

@@ -123,7 +123,7 @@ stationary_machines_raise_few_alarms(void **state)
 {
     TT_UNUSED(state);
     assert_true(false_alarms(200, 10, 0, 0) <= 0.02);
-    assert_true(false_alarms(40, 5, 0.05, 0) <= 0.10);
+    assert_true(false_alarms(200, 5, 0.05, 0) <= 0.10);
     // A trial that is broken off for what something else did: later windows look three times as
     // fast.
     assert_true(false_alarms(40, 10, 0, 0.1) <= 0.05);

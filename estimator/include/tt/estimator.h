@@ -47,7 +47,11 @@ typedef struct tt_est_options {
     double budget_iterations; // iterations the job may still take in all, when there is no target;
                               // INFINITY = none
     int bulk_synchronous;     // BSP: an iteration is a round
-    tt_est_method method;     // without a target the budget rules, whatever the method
+    // How the target is looked at: every so many iterations; reached when so many looks in a row
+    // hold it. 0: when two blocks of losses in a row suggest it.
+    double look_every;
+    uint32_t looks_held;
+    tt_est_method method; // without a target the budget rules, whatever the method
     // Families beside the built-in ones, at most TT_EST_CURVES_MAX, borrowed until close; NULL and
     // 0 for none. tt/estimator_curves.h loads them from files.
     const tt_curve *const *curves;
@@ -62,10 +66,10 @@ typedef struct tt_est_sample {
     uint32_t examples; // batch size, for noise normalisation
     double
         loss; // mean example loss of the batch (plus regulariser when the target is an objective)
-    double level; // the loss over all rows, as well as this batch tells it by comparison with its
-                  // rows' losses an epoch ago; NAN or 0: not known, the batch's own stands for it
-    double time_s;    // when it was applied, job clock
-    double cycle_s;   // the worker's time from pull to next pull
+    double level;   // the loss over all rows, as well as this batch tells it by comparison with its
+                    // rows' losses an epoch ago; NAN or 0: not known, the batch's own stands for it
+    double time_s;  // when it was applied, job clock
+    double cycle_s; // the worker's time from pull to next pull
     double curvature; // of the loss, where this iteration was; 0: not measured
     double staleness; // iterations applied between its pull and its push; NAN: not known
 } tt_est_sample;
@@ -119,6 +123,9 @@ void tt_estimator_begin(tt_estimator *est,
                         const double *features,
                         uint32_t feature_count);
 void tt_estimator_add(tt_estimator *est, const tt_est_sample *sample);
+// What the target is about was evaluated over all rows: `loss`, with the regulariser where that
+// counts. As seldom or as often as the job does so; the samples before it are to be added first.
+void tt_estimator_look(tt_estimator *est, double loss);
 // Curvature of the loss where the job is now: largest eigenvalue of its Hessian, median of the last
 // nine measurements; NAN: not measured.
 double tt_estimator_curvature(const tt_estimator *est);
@@ -158,6 +165,9 @@ void tt_estimator_eta(const tt_estimator *est,
 double tt_estimator_stage(const tt_estimator *est);
 // Smoothed loss now; NAN before the first block.
 double tt_estimator_loss(const tt_estimator *est);
+// What that is when the target is met: as much above the target as looks found less than the
+// minibatches said. NAN without a target.
+double tt_estimator_target_level(const tt_estimator *est);
 // The line through the losses from iteration `since` on; false with too few of them.
 typedef struct tt_est_trend {
     double slope, slope_se; // of the loss per iteration
