@@ -8,27 +8,35 @@
 //
 // The default estimator sees the history and then all windows, in their order, each as one of its
 // own. For each window one line on standard output: ID, seconds per iteration, log of the rate
-// relative to the pooled one, by how much of what the loss bears gradients lag under a step of A
-// (as it bends after the history), and the paper's iterations left with kappa 1, 2 and 10, from the
-// first FIT losses of the window: its answer is of the order of their number, which must therefore
-// be the same for all. Times are stretched by S before the estimator sees them: it has no use for
-// less than 50 ms of a window, as on a real clock, while a virtual one is exact.
+// relative to the pooled one, by how much of what the loss bears gradients lag under a step of A,
+// and the paper's iterations left with kappa 1, 2 and 10, from the first FIT losses of the window:
+// its answer is of the order of their number, which must therefore be the same for all. Times are
+// stretched by S before the estimator sees them: it has no use for less than 50 ms of a window, as
+// on a real clock, while a virtual one is exact.
+//
+// What the loss bears is as it bends at the end of that window: training under a setting changes
+// how much it bends, and an estimator that has seen the history and this window alone is asked.
 #include "tt/estimator.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOSSES_MAX = 100000, WINDOWS_MAX = 10000 };
+enum { SAMPLES_MAX = 100000, WINDOWS_MAX = 10000 };
+
+typedef struct asked {
+    double target, stretch, step;
+} asked;
 
 typedef struct window {
     char id[64];
-    double features[TT_EST_FEATURES_MAX], seconds, lag, paper[3];
-    uint32_t feature_count;
+    double features[TT_EST_FEATURES_MAX], seconds, lag_share, paper[3];
+    uint32_t feature_count, workers;
 } window;
 
-static double losses[LOSSES_MAX];
+static tt_est_sample samples[SAMPLES_MAX]; // of the window that is being read
+static double losses[SAMPLES_MAX];
 static window windows[WINDOWS_MAX];
-static uint64_t sequence; // of all samples fed
+static uint64_t sequence; // of all samples read
 
 static void
 die(const char *what)
@@ -68,26 +76,44 @@ read_features(double *features)
 }
 
 static void
-feed(tt_estimator *est, uint32_t count, double stretch, uint64_t generation, double *first_s)
+read_samples(uint32_t count, double stretch, uint64_t generation, double begin_s)
 {
     for (uint32_t i = 0; i < count; i++) {
         (void)number(); // its generation: all are of the window's
         uint32_t worker = count_up_to(UINT32_MAX - 1), examples = count_up_to(UINT32_MAX - 1);
-        tt_est_sample sample = {.generation = generation,
-                                .sequence = sequence++,
-                                .worker = worker,
-                                .examples = examples,
-                                .loss = number()};
-        sample.time_s = *first_s + stretch * number();
-        sample.cycle_s = stretch * number();
-        sample.staleness = number();
-        sample.curvature = number();
-        sample.level = number();
-        losses[i] = sample.loss;
-        tt_estimator_add(est, &sample);
-        if (i == count - 1)
-            *first_s = sample.time_s;
+        tt_est_sample *sample = &samples[i];
+        *sample = (tt_est_sample){.generation = generation,
+                                  .sequence = sequence++,
+                                  .worker = worker,
+                                  .examples = examples,
+                                  .loss = number()};
+        sample->time_s = begin_s + stretch * number();
+        sample->cycle_s = stretch * number();
+        sample->staleness = number();
+        sample->curvature = number();
+        sample->level = number();
+        losses[i] = sample->loss;
     }
+}
+
+// The samples that were read last, as a window that is then to be ended.
+static void
+feed(tt_estimator *est, uint32_t setting, uint32_t count, const window *w)
+{
+    tt_estimator_begin(est, setting, setting + 1, w->workers, w->features, w->feature_count);
+    for (uint32_t i = 0; i < count; i++)
+        tt_estimator_add(est, &samples[i]);
+}
+
+static tt_estimator *
+open_estimator(double target)
+{
+    const tt_est_options options = {.target_loss = target};
+    tt_estimator *est;
+    tt_error err = {0};
+    if (tt_estimator_open(&options, &est, &err) != TT_OK)
+        die(err.what);
+    return est;
 }
 
 static double
@@ -102,36 +128,77 @@ paper_iterations(
     return fit.iterations + count; // from the window's beginning
 }
 
+// What the loss bears at the end of the window that was read last, to one who has seen it after
+// what `before` holds.
+static double
+lag_borne(const asked *of, const tt_archive *before, uint32_t count, const window *w)
+{
+    tt_estimator *est = open_estimator(of->target);
+    tt_archive in;
+    tt_archive_read(&in, before->bytes, before->count);
+    if (tt_estimator_load(est, &in) != TT_OK)
+        die("what the estimator has saved cannot be read again");
+    feed(est, 1, count, w);
+    const double borne = tt_estimator_lag_borne(est, of->step);
+    tt_estimator_close(est);
+    return borne;
+}
+
 static void
-read_window(tt_estimator *est, double target, double stretch, uint32_t index, double *time_s)
+read_window(
+    tt_estimator *est, const asked *of, const tt_archive *before, uint32_t index, double *time_s)
 {
     static const double kappas[] = {1, 2, 10};
     window *w = &windows[index];
     tt_est_window estimate;
     if (scanf("%63s", w->id) != 1)
         die("a window has no name");
-    uint32_t workers = count_up_to(100000), merged = count_up_to(100000);
+    w->workers = count_up_to(100000);
+    uint32_t merged = count_up_to(100000);
     double loss_before = number();
-    uint32_t fit = count_up_to(LOSSES_MAX), count = count_up_to(LOSSES_MAX);
+    uint32_t fit = count_up_to(SAMPLES_MAX), count = count_up_to(SAMPLES_MAX);
     w->feature_count = read_features(w->features);
-    tt_estimator_begin(est, index + 1, index + 2, workers, w->features, w->feature_count);
-    feed(est, count, stretch, index + 2, time_s);
+    read_samples(count, of->stretch, index + 2, *time_s);
+    feed(est, index + 1, count, w);
     for (size_t k = 0; k < TT_COUNT_OF(kappas); k++)
-        w->paper[k] = paper_iterations(est, TT_MIN(fit, count), loss_before, target, kappas[k]);
+        w->paper[k] = paper_iterations(est, TT_MIN(fit, count), loss_before, of->target, kappas[k]);
     tt_estimator_end(est, 1, &estimate);
-    w->seconds = estimate.seconds_per_iteration / stretch;
-    w->lag = estimate.staleness + (merged - 1.0) / 2;
+    *time_s = count > 0 ? samples[count - 1].time_s : *time_s;
+    w->seconds = estimate.seconds_per_iteration / of->stretch;
+    w->lag_share = (estimate.staleness + (merged - 1.0) / 2) / lag_borne(of, before, count, w);
 }
 
 static void
-answer(const tt_estimator *est, uint32_t count, double lag_borne)
+answer(const tt_estimator *est, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         const window *w = &windows[i];
         double mean, sd;
         tt_estimator_log_rate(est, i + 1, w->features, w->feature_count, &mean, &sd);
-        (void)printf("%s %.9g %.9g %.9g %.9g %.9g %.9g\n", w->id, w->seconds, mean,
-                     w->lag / lag_borne, w->paper[0], w->paper[1], w->paper[2]);
+        (void)printf("%s %.9g %.9g %.9g %.9g %.9g %.9g\n", w->id, w->seconds, mean, w->lag_share,
+                     w->paper[0], w->paper[1], w->paper[2]);
+    }
+}
+
+// In windows of the usual size: 3 pushes a worker.
+static void
+read_history(tt_estimator *est, double stretch)
+{
+    char word[64];
+    window reference = {0};
+    if (scanf("%63s", word) != 1 || strcmp(word, "history") != 0)
+        die("the history is missing");
+    uint32_t count = count_up_to(UINT32_MAX - 1);
+    reference.workers = count_up_to(100000);
+    reference.feature_count = read_features(reference.features);
+    const uint32_t size = TT_MAX(tt_est_full_window(reference.workers), 1u);
+    while (count > 0) {
+        const uint32_t piece = TT_MIN(TT_MIN(size, count), (uint32_t)SAMPLES_MAX);
+        tt_est_window ignored;
+        read_samples(piece, stretch, 1, 0);
+        feed(est, 0, piece, &reference);
+        tt_estimator_end(est, 1, &ignored);
+        count -= piece;
     }
 }
 
@@ -139,36 +206,23 @@ int
 main(void)
 {
     char word[64];
-    double features[TT_EST_FEATURES_MAX], target, stretch, step, time_s = 0;
-    tt_estimator *est;
-    tt_error err = {0};
-    if (scanf("target %lf stretch %lf step %lf", &target, &stretch, &step) != 3 || !(stretch > 0))
+    asked of;
+    double time_s = 0;
+    uint32_t count = 0;
+    tt_archive before = {0};
+    if (scanf("target %lf stretch %lf step %lf", &of.target, &of.stretch, &of.step) != 3 ||
+        !(of.stretch > 0))
         die("the input begins with: target T stretch S step A");
-    const tt_est_options options = {.target_loss = target};
-    if (tt_estimator_open(&options, &est, &err) != TT_OK)
-        die(err.what);
-    if (scanf("%63s", word) != 1 || strcmp(word, "history") != 0)
-        die("the history is missing");
-    uint32_t count = count_up_to(UINT32_MAX - 1), workers = count_up_to(100000), window_count = 0;
-    uint32_t feature_count = read_features(features);
-    // In windows of the usual size: 3 pushes a worker.
-    for (uint32_t size = TT_MAX(tt_est_full_window(workers), 1u); count > 0;) {
-        uint32_t piece = TT_MIN(TT_MIN(size, count), (uint32_t)LOSSES_MAX);
-        tt_est_window ignored;
-        tt_estimator_begin(est, 0, 1, workers, features, feature_count);
-        feed(est, piece, stretch, 1, &(double){0});
-        tt_estimator_end(est, 1, &ignored);
-        count -= piece;
-    }
-    double lag_borne = tt_estimator_lag_borne(est, step);
+    tt_estimator *est = open_estimator(of.target);
+    read_history(est, of.stretch);
+    tt_estimator_save(est, &before);
     while (scanf("%63s", word) == 1) {
-        if (strcmp(word, "window") != 0 || window_count == WINDOWS_MAX)
+        if (strcmp(word, "window") != 0 || count == WINDOWS_MAX)
             die("there is something else where a window should begin");
-        read_window(est, target, stretch, window_count++, &time_s);
+        read_window(est, &of, &before, count++, &time_s);
     }
-    if (!isfinite(lag_borne)) // no history: the windows are all there is
-        lag_borne = tt_estimator_lag_borne(est, step);
-    answer(est, window_count, lag_borne);
+    answer(est, count);
+    tt_archive_fini(&before);
     tt_estimator_close(est);
     return 0;
 }
