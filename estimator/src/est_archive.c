@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ARCHIVE_VERSION = 4 };
+enum { ARCHIVE_VERSION = 5 };
 
 static size_t
 image_bytes(void)

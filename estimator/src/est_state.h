@@ -2,6 +2,7 @@
 #ifndef TT_EST_STATE_H
 #define TT_EST_STATE_H
 
+#include "est_bend.h"
 #include "est_blocks.h"
 #include "est_cycles.h"
 #include "est_looks.h"
@@ -12,7 +13,7 @@
 #include "est_swing.h"
 #include "tt/estimator.h"
 
-enum { TTI_RECENT_LOSSES = 4096, TTI_RECENT_OWN = 100, TTI_CURVATURES = 9 };
+enum { TTI_RECENT_LOSSES = 4096, TTI_RECENT_OWN = 100 };
 
 // The window in the making.
 typedef struct tti_window {
@@ -78,12 +79,6 @@ typedef struct tti_method {
 extern const tti_method tti_method_pooled; // estimator.c: the curve families over the whole job
 extern const tti_method tti_method_paper;  // est_paper.c
 
-// The last measurements of the loss's curvature, a ring.
-typedef struct tti_curvatures {
-    double last[TTI_CURVATURES];
-    uint64_t count; // of all
-} tti_curvatures;
-
 // State of the paper's method.
 typedef struct tti_paper {
     double loss_before; // of the iteration just before the window
@@ -113,7 +108,7 @@ struct tt_estimator {
     // Of the batches' own, whose spread is that of the data: the measure of what is no noise.
     double recent_own[TTI_RECENT_OWN];
     uint64_t own_count; // of all
-    tti_curvatures curvatures;
+    tti_bend bend;
     tti_cycles cycles;
     tti_window window;
     tti_run run;

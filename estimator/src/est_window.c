@@ -206,8 +206,7 @@ tt_estimator_add(tt_estimator *est, const tt_est_sample *sample)
 {
     tti_window *window = &est->window;
     const double position = count_iteration(est, sample);
-    if (sample->curvature > 0 && isfinite(sample->curvature))
-        est->curvatures.last[est->curvatures.count++ % TTI_CURVATURES] = sample->curvature;
+    tti_bend_add(&est->bend, sample->curvature, (double)est->iterations);
     if (!window->open)
         return;
     if (isfinite(sample->time_s)) {

@@ -133,18 +133,15 @@ tt_estimator_log_rate(const tt_estimator *est,
 double
 tt_estimator_curvature(const tt_estimator *est)
 {
-    double sorted[TTI_CURVATURES];
-    const size_t count = (size_t)TT_MIN(est->curvatures.count, (uint64_t)TTI_CURVATURES);
-    if (count == 0)
-        return NAN;
-    memcpy(sorted, est->curvatures.last, count * sizeof *sorted);
-    return tti_median(sorted, count);
+    return tti_bend_now(&est->bend);
 }
 
 double
-tt_estimator_lag_borne(const tt_estimator *est, double step)
+tt_estimator_lag_borne(const tt_estimator *est, double step, double ahead)
 {
-    const double HALF_TURN = 3.14159265358979323846, rate = step * tt_estimator_curvature(est);
+    const double HALF_TURN = 3.14159265358979323846;
+    const double growth = pow(ahead, tti_bend_growth(&est->bend));
+    const double rate = step * tti_bend_now(&est->bend) * growth;
     return rate > 0 ? fmax(HALF_TURN / rate - 1, 0) / 2 : INFINITY;
 }
 

@@ -372,7 +372,7 @@ print_untried(const tti_printer *p, const tti_explanation *e)
     if (isfinite(e->lag_borne)) {
         (void)snprintf(text, sizeof text,
                        "Left out were settings whose gradients would lag by more than about %.0f "
-                       "iterations: as much as the loss bends, it does not bear them.",
+                       "iterations: as much as the loss bends or will bend, it does not bear them.",
                        e->lag_borne);
         paragraph(p, text);
     }

@@ -158,7 +158,7 @@ after_window(tt_tuner *t, const tt_est_window *w, int was_trial)
     if (tti_tuner_lags_too_far(t)) {
         tti_tuner_event(t,
                         "setting %u: its gradients lag by %.0f iterations; as much as the loss "
-                        "bends now it bears %.0f",
+                        "bends or will bend it bears %.0f",
                         t->current, tti_tuner_lag(t, &t->tried[t->current]),
                         tti_tuner_lag_borne(t));
         t->ref_id = t->own_id;

@@ -136,7 +136,7 @@ typedef struct tt_store_window {
     unsigned flags; // tt_est_flag
     int abandoned;
     double staleness; // iterations applied between pull and push, mean
-    double lag_borne; // by which gradients may lag, as much as the loss bends then
+    double lag_borne; // by which gradients may lag, as the loss bends then and will later
 } tt_store_window;
 TT_NODISCARD tt_status tt_store_put_window(tt_store *store,
                                            const tt_store_window *window,

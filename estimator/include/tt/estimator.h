@@ -134,8 +134,9 @@ double tt_estimator_curvature(const tt_estimator *est);
 // Along the direction in which the loss bends most x(k + 1) = x(k) - step curvature x(k - lag),
 // which is stable up to step curvature = 2 sin(pi / (4 lag + 2)), about pi / (2 lag + 1) (Levin and
 // May, Theor. Population Biology 1976). For a push that merges m iterations the lag is its
-// staleness + (m - 1) / 2.
-double tt_estimator_lag_borne(const tt_estimator *est, double step);
+// staleness + (m - 1) / 2. ahead: when the job has done so many times the iterations, should the
+// curvature go on growing (est_bend.h); 1: now.
+double tt_estimator_lag_borne(const tt_estimator *est, double step, double ahead);
 // The window as it stands; may be asked at any time (some 30 us: not once a push in a fast job).
 void tt_estimator_window(const tt_estimator *est, tt_est_window *out);
 // Ends the window: its blocks enter the pooled history. keep_slope 0: an abandoned trial, only its

@@ -149,7 +149,7 @@ typedef struct tt_tuner_window_record {
     int overlaps_transition; // parameters or data were still moving, or it was cut short by a
                              // switch: no time row
     tt_est_window estimate;
-    double lag_borne; // iterations that gradients may lag by (tt_estimator_lag_borne); NAN: unknown
+    double lag_borne; // iterations that gradients may lag by, now and later; NAN: unknown
 } tt_tuner_window_record;
 
 // One proposal: what was considered best, what it should bring, what was decided and why. Reported
