@@ -11,7 +11,9 @@
 static const double ERROR_KEPT = 0.9, ERROR_MOST = 1, ERROR_LEAST = 0.1;
 // What noise gives this s.d. tells half as much as what has none.
 static const double ERROR_NOISE = 0.2;
-static const double REACH_LEAST = 0.3, REACH_MOST = 3, REACH_CORRECTED = 1.5;
+static const double REACH_LEAST = 0.3, REACH_MOST = 3;
+// Forecasts of neighbouring blocks by one fit err together: they count less.
+static const double TRUST = 0.7;
 enum { LEAST_KNOWN = 4 }; // blocks
 
 void
@@ -90,7 +92,6 @@ note_error(tti_mix *mix, uint32_t f, double error, double noise)
 {
     const double told = 1 / (1 + pow(noise / (ERROR_NOISE * ERROR_NOISE), 2));
     const double gain = (1 - ERROR_KEPT) * told;
-    mix->error[f] += gain * (error - mix->error[f]);
     mix->error_squares[f] += gain * (error * error - noise - mix->error_squares[f]);
 }
 
@@ -168,7 +169,7 @@ weigh(tti_mix *mix, const tti_families *families)
         if (families->list[f]->prior > 0)
             best = fmax(best, mix->score[f]);
     for (uint32_t f = 0; f < families->count; f++) {
-        mix->weight[f] = families->list[f]->prior * exp(mix->score[f] - best);
+        mix->weight[f] = families->list[f]->prior * exp(TRUST * (mix->score[f] - best));
         total += mix->weight[f];
     }
     for (uint32_t f = 0; f < families->count; f++)
@@ -323,8 +324,7 @@ tti_mix_left(const tti_mix *mix,
             continue;
         out->weight[out->count] = w;
         const double reach = reach_of(&left, now);
-        const double corrected = left.log_mean + fmin(reach, REACH_CORRECTED) * mix->error[f];
-        out->mean[out->count] = tti_clamp(corrected, 0, log(TTI_ITERATIONS_MAX));
+        out->mean[out->count] = left.log_mean;
         out->sd[out->count] = hypot(left.log_sd, reach * mix->fits[f].misfit);
         out->count++;
         reachable += w;

@@ -24,9 +24,9 @@ typedef struct tti_mix {
     double older_clock[TTI_MIX_OLDER];                 // when they were made
     uint32_t older_next;
     double score[TT_EST_FAMILIES_MAX], weight[TT_EST_FAMILIES_MAX];
-    // What was foretold when half of the way was gone: log(time it took / time foretold), running
-    // means of it and of its square.
-    double error[TT_EST_FAMILIES_MAX], error_squares[TT_EST_FAMILIES_MAX];
+    // What was foretold when half of the way was gone: log(time it took / time foretold), the
+    // running mean of its square.
+    double error_squares[TT_EST_FAMILIES_MAX];
     uint32_t scored; // blocks ever scored
 } tti_mix;
 
