@@ -21,9 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// As the tuner has it: tuner_lag.c.
-static const double FORESEEN = 2;
-
 enum { SAMPLES_MAX = 100000, WINDOWS_MAX = 10000 };
 
 typedef struct asked {
@@ -142,7 +139,7 @@ lag_borne(const asked *of, const tt_archive *before, uint32_t count, const windo
     if (tt_estimator_load(est, &in) != TT_OK)
         die("what the estimator has saved cannot be read again");
     feed(est, 1, count, w);
-    const double borne = tt_estimator_lag_borne(est, of->step, FORESEEN);
+    const double borne = tt_estimator_lag_borne(est, of->step);
     tt_estimator_close(est);
     return borne;
 }

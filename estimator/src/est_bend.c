@@ -6,6 +6,7 @@
 
 // From note to note; nine of them span four times as many iterations.
 static const double NOTED = 1.19;
+static const double AHEAD = 2; // times the iterations done
 enum { LEAST = 4 };
 
 void
@@ -35,8 +36,10 @@ tti_bend_now(const tti_bend *bend)
     return tti_median(sorted, count);
 }
 
-double
-tti_bend_growth(const tti_bend *bend)
+// p of curvature growing as iterations^p over the last three quarters of the job, less its standard
+// error; 0 to 1. 0: it does not grow, or that is not known.
+static double
+growth_of(const tti_bend *bend)
 {
     const uint32_t n = TT_MIN(bend->notes, (uint32_t)TTI_BEND_NOTES);
     const double *x = bend->log_iterations, *y = bend->log_curvature;
@@ -54,4 +57,10 @@ tti_bend_growth(const tti_bend *bend)
     }
     const double slope = xy / xx, rest = fmax(yy - slope * xy, 0);
     return fmin(fmax(slope - sqrt(rest / (n - 2) / xx), 0), 1);
+}
+
+double
+tti_bend_ahead(const tti_bend *bend)
+{
+    return tti_bend_now(bend) * pow(AHEAD, growth_of(bend));
 }

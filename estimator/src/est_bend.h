@@ -22,8 +22,8 @@ typedef struct tti_bend {
 void tti_bend_add(tti_bend *bend, double curvature, double iterations);
 // Median of the last measurements; NAN: none.
 double tti_bend_now(const tti_bend *bend);
-// p of curvature growing as iterations^p over the last quarters of the job, less its standard
-// error; 0 to 1. 0: it does not grow, or that is not known.
-double tti_bend_growth(const tti_bend *bend);
+// The same when the job has done twice its iterations, should it go on growing as it did; NAN:
+// none.
+double tti_bend_ahead(const tti_bend *bend);
 
 #endif

@@ -131,17 +131,10 @@ tt_estimator_log_rate(const tt_estimator *est,
 }
 
 double
-tt_estimator_curvature(const tt_estimator *est)
-{
-    return tti_bend_now(&est->bend);
-}
-
-double
-tt_estimator_lag_borne(const tt_estimator *est, double step, double ahead)
+tt_estimator_lag_borne(const tt_estimator *est, double step)
 {
     const double HALF_TURN = 3.14159265358979323846;
-    const double growth = pow(ahead, tti_bend_growth(&est->bend));
-    const double rate = step * tti_bend_now(&est->bend) * growth;
+    const double rate = step * tti_bend_ahead(&est->bend);
     return rate > 0 ? fmax(HALF_TURN / rate - 1, 0) / 2 : INFINITY;
 }
 

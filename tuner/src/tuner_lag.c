@@ -27,9 +27,6 @@ static const double TRIED_SHARE = 0.8, USED_SHARE = 0.85, LEFT_SHARE = 0.9;
 static const double NEWER = 0.5;
 // No less of a cycle than this lies between pull and push.
 static const double LEAST_SHARE = 0.55;
-// Settings are for some time to come: what they may lag by is what will be borne when the job has
-// lasted so many times as long.
-static const double FORESEEN = 2;
 // A loss that bears a lag so many times as long as that of the start setting has not begun to bend.
 static const double UNBENT = 100;
 
@@ -63,7 +60,7 @@ tti_tuner_lag_borne(const tt_tuner *t)
 {
     if (!tti_tuner_follows(t, TT_TUNER_RULE_CURVATURE) || !(t->options.learning_rate > 0))
         return INFINITY;
-    return tt_estimator_lag_borne(t->estimator, t->options.learning_rate * t->step, FORESEEN);
+    return tt_estimator_lag_borne(t->estimator, t->options.learning_rate * t->step);
 }
 
 double

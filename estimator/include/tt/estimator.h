@@ -126,17 +126,15 @@ void tt_estimator_add(tt_estimator *est, const tt_est_sample *sample);
 // What the target is about was evaluated over all rows: `loss`, with the regulariser where that
 // counts. As seldom or as often as the job does so; the samples before it are to be added first.
 void tt_estimator_look(tt_estimator *est, double loss);
-// Curvature of the loss where the job is now: largest eigenvalue of its Hessian, median of the last
-// nine measurements; NAN: not measured.
-double tt_estimator_curvature(const tt_estimator *est);
 // Iterations by which gradients may lag behind the parameters that they are applied to, in the
 // mean, before SGD of this step swings ever wider; INFINITY where the curvature was not measured.
 // Along the direction in which the loss bends most x(k + 1) = x(k) - step curvature x(k - lag),
 // which is stable up to step curvature = 2 sin(pi / (4 lag + 2)), about pi / (2 lag + 1) (Levin and
 // May, Theor. Population Biology 1976). For a push that merges m iterations the lag is its
-// staleness + (m - 1) / 2. ahead: when the job has done so many times the iterations, should the
-// curvature go on growing (est_bend.h); 1: now.
-double tt_estimator_lag_borne(const tt_estimator *est, double step, double ahead);
+// staleness + (m - 1) / 2. Curvature is the largest eigenvalue of the loss's Hessian, median of the
+// last nine measurements. Settings are for some time to come: where it has been growing, what will
+// be borne is what counts, when the job has done twice its iterations (est_bend.h).
+double tt_estimator_lag_borne(const tt_estimator *est, double step);
 // The window as it stands; may be asked at any time (some 30 us: not once a push in a fast job).
 void tt_estimator_window(const tt_estimator *est, tt_est_window *out);
 // Ends the window: its blocks enter the pooled history. keep_slope 0: an abandoned trial, only its
