@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ARCHIVE_VERSION = 5 };
+enum { ARCHIVE_VERSION = 6 };
 
 static size_t
 image_bytes(void)

@@ -11,6 +11,9 @@
 static const double ERROR_KEPT = 0.9, ERROR_MOST = 1, ERROR_LEAST = 0.1;
 // What noise gives this s.d. tells half as much as what has none.
 static const double ERROR_NOISE = 0.2;
+// What all told together is stretched by how far out of it the times came; narrowed by little, for
+// curves turn corners.
+static const double STRETCH_LEAST = 0.9;
 static const double REACH_LEAST = 0.3, REACH_MOST = 3;
 // Forecasts of neighbouring blocks by one fit err together: they count less.
 static const double TRUST = 0.7;
@@ -67,6 +70,7 @@ keep(tti_mix *mix, const tti_curve_data *data, uint32_t count)
     if (count < newest + TT_MAX(count / 16, 1u))
         return;
     memcpy(mix->older[mix->older_next], mix->fits, sizeof mix->fits);
+    memcpy(mix->older_weight[mix->older_next], mix->weight, sizeof mix->weight);
     mix->older_blocks[mix->older_next] = count;
     mix->older_clock[mix->older_next] = data->x[count - 1];
     mix->older_next = (mix->older_next + 1) % TTI_MIX_OLDER;
@@ -95,6 +99,73 @@ note_error(tti_mix *mix, uint32_t f, double error, double noise)
     mix->error_squares[f] += gain * (error * error - noise - mix->error_squares[f]);
 }
 
+// How far `left` looks ahead, beside the half of the way that errors are known of.
+static double
+reach_of(const tti_left *left, double now)
+{
+    const double ahead = log1p(exp(left->log_mean) / fmax(now, 1)) / log(2);
+    return tti_clamp(ahead, REACH_LEAST, REACH_MOST);
+}
+
+// What `fits`, weighed so, say together.
+static void
+tell(const tti_families *families,
+     const tti_fit *fits,
+     const double *weight,
+     double now,
+     double target,
+     const tti_swings *swings,
+     tti_mixture *out)
+{
+    memset(out, 0, sizeof *out);
+    double total = 0, reachable = 0;
+    for (uint32_t f = 0; f < families->count; f++) {
+        tti_left left = {0};
+        if (!fits[f].ok || !(weight[f] > 0))
+            continue;
+        tti_family_inverse(families->list[f], &fits[f], now, target, &left);
+        if (left.ok && swings->sd > 0)
+            tti_passage_meet(families->list[f], &fits[f], now, target, swings, &left);
+        if (!left.ok || !isfinite(left.log_mean) || !isfinite(left.log_sd))
+            continue;
+        total += weight[f];
+        out->unreachable += weight[f] * left.unreachable;
+        const double w = weight[f] * (1 - left.unreachable);
+        if (!(w > 0))
+            continue;
+        out->weight[out->count] = w;
+        const double reach = reach_of(&left, now);
+        out->mean[out->count] = left.log_mean;
+        out->sd[out->count] = hypot(left.log_sd, reach * fits[f].misfit);
+        out->count++;
+        reachable += w;
+    }
+    if (total > 0)
+        out->unreachable /= total;
+    for (uint32_t i = 0; i < out->count; i++)
+        out->weight[i] /= reachable;
+}
+
+// A fit that misses the blocks it knows takes that for noise: no excuse for missing more.
+static double
+noise_of(const tti_left *told, const tti_fit *fit)
+{
+    return told->log_sd * told->log_sd / fmax(fit->noise_factor, 1);
+}
+
+// The loss at `clock` is known to an s.d. of the fit: variance of the logarithm of `took`
+// iterations for that, by how fast the fit falls there.
+static double
+level_noise(const tti_family *family, const tti_fit *fit, double clock, double took)
+{
+    const double MOST = 10, step = 0.01; // s.d., share of `took`
+    double sd, ignored;
+    const double level = tti_family_predict(family, fit, clock, &sd);
+    const double fall = level - tti_family_predict(family, fit, clock + step * took, &ignored);
+    const double log_sd = fall > 0 ? fmin(step * sd / fall, MOST) : MOST;
+    return log_sd * log_sd / fmax(fit->noise_factor, 1);
+}
+
 // How long it would take to where the loss is now, by what was known when half of the way was gone,
 // beside how long it took. Where the loss is the family itself says: blocks are noisy.
 static void
@@ -114,10 +185,37 @@ note_errors(tti_mix *mix, const tti_families *families, const tti_curve_data *da
         const double error = log(now - then) - left.log_mean;
         if (!left.ok || !isfinite(error))
             continue;
-        // A fit that misses the blocks it knows takes that for noise: no excuse for missing more.
-        const double noise = left.log_sd * left.log_sd / fmax(mix->older[at][f].noise_factor, 1);
+        const double noise = noise_of(&left, &mix->older[at][f]) +
+                             level_noise(families->list[f], &mix->fits[f], now, now - then);
         note_error(mix, f, tti_clamp(error, -ERROR_MOST, ERROR_MOST), noise);
     }
+}
+
+// As all of them told it together.
+static void
+note_score(tti_mix *mix, const tti_families *families, double now)
+{
+    const int at = known_at_half(mix, mix->blocks);
+    double level = 0, total = 0, sd;
+    for (uint32_t f = 0; f < families->count; f++) {
+        if (!mix->fits[f].ok || !(mix->weight[f] > 0))
+            continue;
+        const double y = tti_family_predict(families->list[f], &mix->fits[f], now, &sd);
+        if (!isfinite(y))
+            continue;
+        level += mix->weight[f] * y;
+        total += mix->weight[f];
+    }
+    tti_mixture told;
+    if (at < 0 || !(total > 0) || !(now > mix->older_clock[at]))
+        return;
+    const double then = mix->older_clock[at];
+    tell(families, mix->older[at], mix->older_weight[at], then, level / total, &(tti_swings){0},
+         &told);
+    if (told.count == 0)
+        return;
+    const double score = tti_mixture_score(&told, log(now - then));
+    mix->score_squares_over += (1 - ERROR_KEPT) * (score * score - 1 - mix->score_squares_over);
 }
 
 static void
@@ -127,6 +225,7 @@ fit_all(tti_mix *mix, const tti_families *families, const tti_curve_data *data, 
         tti_family_fit(families->list[f], data, count, &mix->fits[f]);
     mix->blocks = count;
     note_errors(mix, families, data, count);
+    note_score(mix, families, data->x[count - 1]);
     for (uint32_t f = 0; f < families->count; f++)
         mix->fits[f].misfit = misfit_of(mix, f);
     keep(mix, data, count);
@@ -290,14 +389,6 @@ tti_mix_slope(const tti_mix_snapshot *snapshot,
     return 1;
 }
 
-// How far `left` looks ahead, beside the half of the way that errors are known of.
-static double
-reach_of(const tti_left *left, double now)
-{
-    const double ahead = log1p(exp(left->log_mean) / fmax(now, 1)) / log(2);
-    return tti_clamp(ahead, REACH_LEAST, REACH_MOST);
-}
-
 void
 tti_mix_left(const tti_mix *mix,
              const tti_families *families,
@@ -306,68 +397,7 @@ tti_mix_left(const tti_mix *mix,
              const tti_swings *swings,
              tti_mixture *out)
 {
-    memset(out, 0, sizeof *out);
-    double total = 0, reachable = 0;
-    for (uint32_t f = 0; f < families->count; f++) {
-        tti_left left = {0};
-        if (!mix->fits[f].ok || !(mix->weight[f] > 0))
-            continue;
-        tti_family_inverse(families->list[f], &mix->fits[f], now, target, &left);
-        if (left.ok && swings->sd > 0)
-            tti_passage_meet(families->list[f], &mix->fits[f], now, target, swings, &left);
-        if (!left.ok || !isfinite(left.log_mean) || !isfinite(left.log_sd))
-            continue;
-        total += mix->weight[f];
-        out->unreachable += mix->weight[f] * left.unreachable;
-        const double w = mix->weight[f] * (1 - left.unreachable);
-        if (!(w > 0))
-            continue;
-        out->weight[out->count] = w;
-        const double reach = reach_of(&left, now);
-        out->mean[out->count] = left.log_mean;
-        out->sd[out->count] = hypot(left.log_sd, reach * mix->fits[f].misfit);
-        out->count++;
-        reachable += w;
-    }
-    if (total > 0)
-        out->unreachable /= total;
-    for (uint32_t i = 0; i < out->count; i++)
-        out->weight[i] /= reachable;
-}
-
-void
-tti_mixture_moments(const tti_mixture *mixture, double *mean, double *sd)
-{
-    double sum = 0, squares = 0;
-    for (uint32_t i = 0; i < mixture->count; i++) {
-        const double m = mixture->mean[i], s = mixture->sd[i];
-        sum += mixture->weight[i] * m;
-        squares += mixture->weight[i] * (s * s + m * m);
-    }
-    *mean = sum;
-    *sd = sqrt(fmax(squares - sum * sum, 0));
-}
-
-double
-tti_mixture_quantile(const tti_mixture *mixture, double p, double shift, double extra_sd)
-{
-    double low = INFINITY, high = -INFINITY;
-    for (uint32_t i = 0; i < mixture->count; i++) {
-        const double s = hypot(mixture->sd[i], extra_sd);
-        low = fmin(low, mixture->mean[i] - 8 * s);
-        high = fmax(high, mixture->mean[i] + 8 * s);
-    }
-    for (int step = 0; step < 60 && high > low; step++) {
-        const double middle = 0.5 * (low + high);
-        double below = 0;
-        for (uint32_t i = 0; i < mixture->count; i++) {
-            const double s = fmax(hypot(mixture->sd[i], extra_sd), 1e-12);
-            below += mixture->weight[i] * tti_normal_cdf((middle - mixture->mean[i]) / s);
-        }
-        if (below < p)
-            low = middle;
-        else
-            high = middle;
-    }
-    return 0.5 * (low + high) + shift;
+    tell(families, mix->fits, mix->weight, now, target, swings, out);
+    if (out->count > 0)
+        tti_mixture_stretch(out, fmax(sqrt(fmax(1 + mix->score_squares_over, 0)), STRETCH_LEAST));
 }

@@ -4,6 +4,7 @@
 #define TT_EST_MIX_H
 
 #include "est_family.h"
+#include "est_mixture.h"
 #include "est_passage.h"
 
 enum { TTI_MIX_OLDER = 16 };
@@ -21,12 +22,16 @@ typedef struct tti_mix {
     uint32_t blocks, doublings;
     tti_fit older[TTI_MIX_OLDER][TT_EST_FAMILIES_MAX]; // fits that knew less, 6 % apart; a ring
     uint32_t older_blocks[TTI_MIX_OLDER];              // 0: none
-    double older_clock[TTI_MIX_OLDER];                 // when they were made
+    double older_weight[TTI_MIX_OLDER][TT_EST_FAMILIES_MAX];
+    double older_clock[TTI_MIX_OLDER]; // when they were made
     uint32_t older_next;
     double score[TT_EST_FAMILIES_MAX], weight[TT_EST_FAMILIES_MAX];
     // What was foretold when half of the way was gone: log(time it took / time foretold), the
     // running mean of its square.
     double error_squares[TT_EST_FAMILIES_MAX];
+    // Square of the normal score of the time it took in the mixture that was told then, less 1: its
+    // running mean.
+    double score_squares_over;
     uint32_t scored; // blocks ever scored
 } tti_mix;
 
@@ -50,13 +55,6 @@ int tti_mix_slope(const tti_mix_snapshot *snapshot,
                   double *slope,
                   double *disagreement);
 
-// log k as a mixture of normals.
-typedef struct tti_mixture {
-    uint32_t count;
-    double weight[TT_EST_FAMILIES_MAX], mean[TT_EST_FAMILIES_MAX], sd[TT_EST_FAMILIES_MAX];
-    double unreachable; // weight of what says the target cannot be reached
-} tti_mixture;
-
 // From clock `now` until the loss, which swings about its course, is found at `target`. count is 0
 // when no family has an answer.
 void tti_mix_left(const tti_mix *mix,
@@ -65,8 +63,5 @@ void tti_mix_left(const tti_mix *mix,
                   double target,
                   const tti_swings *swings,
                   tti_mixture *out);
-void tti_mixture_moments(const tti_mixture *mixture, double *mean, double *sd);
-// Quantile p of log k + N(shift, extra_sd^2).
-double tti_mixture_quantile(const tti_mixture *mixture, double p, double shift, double extra_sd);
 
 #endif
