@@ -9,6 +9,7 @@ typedef struct tti_command {
     const char *summary; // one line
     const char *usage;   // the whole help text
     int (*run)(int argc, char **argv);
+    int only_prints; // a reader that has seen enough (| head) ends it, silently
 } tti_command;
 
 extern const tti_command tti_commands[]; // ended by a NULL name

@@ -30,7 +30,7 @@ const tti_command tti_commands[] = {
      "stops at once. Exit code 0: done; 1: the job failed; 2: the input is wrong.\n"
      "\n"
      "example: trimtab run configs/quickstart.yaml --set cluster.nodes=4\n",
-     tti_cli_run},
+     tti_cli_run, .only_prints = 0},
     {"plan", "show what a job would do and what would be tuned",
      "usage: trimtab plan JOB.yaml [MORE.yaml ...] [--set a.b=c ...] [--cold] [--json]\n"
      "       trimtab plan --simulate JOB.yaml [MORE.yaml ...] [--seeds N] [--set a.b=c ...] "
@@ -52,7 +52,7 @@ const tti_command tti_commands[] = {
      "Exit code with --simulate 1: no simulated run got to the job's loss.\n"
      "\n"
      "example: trimtab plan configs/a9a-logr.yaml\n",
-     tti_cli_plan},
+     tti_cli_plan, .only_prints = 1},
     {"doctor", "look whether a job can run, here and on its hosts",
      "usage: trimtab doctor JOB.yaml [MORE.yaml ...] [--set a.b=c ...] [--runs DIR] [--json]\n"
      "\n"
@@ -68,7 +68,7 @@ const tti_command tti_commands[] = {
      "Exit code 0: it can run; 1: something is missing; 2: the job file or its data is wrong.\n"
      "\n"
      "example: trimtab doctor configs/a9a-logr.yaml\n",
-     tti_cli_doctor},
+     tti_cli_doctor, .only_prints = 0},
     {"init", "look at data and write a job file for it",
      "usage: trimtab init FILE... [-o JOB.yaml] [--label COLUMN] [--labels FILE] [--test FILE]\n"
      "                    [--test-labels FILE] [--force]\n"
@@ -89,7 +89,7 @@ const tti_command tti_commands[] = {
      "Exit code 2: the data is not read here, or no model fits it; nothing is written then.\n"
      "\n"
      "example: trimtab init a9a.xz --test a9a.t.xz -o adult.yaml && trimtab run adult.yaml\n",
-     tti_cli_init},
+     tti_cli_init, .only_prints = 0},
     {"bench", "measure this machine",
      "usage: trimtab bench calibrate [FILE] [--check]\n"
      "\n"
@@ -102,7 +102,7 @@ const tti_command tti_commands[] = {
      "                 far that is off goes into the file; what plan predicts says it\n"
      "\n"
      "example: trimtab bench calibrate machine.yaml\n",
-     tti_cli_bench},
+     tti_cli_bench, .only_prints = 0},
     {"node", "be a host of a job (trimtab run starts it)",
      "usage: trimtab node\n"
      "\n"
@@ -114,7 +114,7 @@ const tti_command tti_commands[] = {
      "closed.\n"
      "\n"
      "example: trimtab node </dev/null\n",
-     tti_cli_node},
+     tti_cli_node, .only_prints = 0},
     {"schema", "print the JSON Schema of job files, for editors",
      "usage: trimtab schema\n"
      "\n"
@@ -124,7 +124,7 @@ const tti_command tti_commands[] = {
      "begin them with  # yaml-language-server: $schema=trimtab.schema.json\n"
      "\n"
      "example: trimtab schema > trimtab.schema.json\n",
-     tti_cli_schema},
+     tti_cli_schema, .only_prints = 1},
     {"report", "say what tuning did in a run and what it was worth",
      "usage: trimtab report [RUN] [--all] [--json] [--runs DIR]\n"
      "\n"
@@ -136,7 +136,7 @@ const tti_command tti_commands[] = {
      "  --runs DIR     where to look for RUN (default ./runs)\n"
      "\n"
      "example: trimtab report\n",
-     tti_cli_report},
+     tti_cli_report, .only_prints = 1},
     {"explain", "tell why a run ended in its setting, and whether to trust it",
      "usage: trimtab explain [RUN] [--all] [--json] [--runs DIR]\n"
      "\n"
@@ -150,7 +150,7 @@ const tti_command tti_commands[] = {
      "  --runs DIR     where to look for RUN (default ./runs)\n"
      "\n"
      "example: trimtab explain\n",
-     tti_cli_explain},
+     tti_cli_explain, .only_prints = 1},
     {"replay", "run other tuners on what a run measured",
      "usage: trimtab replay [RUN] [--tuner KEY=VALUE[,...] ...] [--seeds N] [--json] [--runs DIR]\n"
      "\n"
@@ -168,7 +168,7 @@ const tti_command tti_commands[] = {
      "  --runs DIR       where to look for RUN (default ./runs)\n"
      "\n"
      "example: trimtab replay --tuner model=time --tuner model=sum,guard=5%\n",
-     tti_cli_replay},
+     tti_cli_replay, .only_prints = 1},
     {"status", "say how a run stands that is going on: who is alive, where, how far",
      "usage: trimtab status [RUN] [--runs DIR] [--json]\n"
      "\n"
@@ -183,7 +183,7 @@ const tti_command tti_commands[] = {
      "Exit code 0: the run is going on; 1: it is not.\n"
      "\n"
      "example: trimtab status\n",
-     tti_cli_status},
+     tti_cli_status, .only_prints = 1},
     {"runs", "list the runs there are",
      "usage: trimtab runs [--runs DIR] [--json]\n"
      "\n"
@@ -194,7 +194,7 @@ const tti_command tti_commands[] = {
      "  --json         the same as one JSON list\n"
      "\n"
      "example: trimtab runs\n",
-     tti_cli_runs},
+     tti_cli_runs, .only_prints = 1},
     {"compare", "put two runs side by side",
      "usage: trimtab compare A B [--runs DIR]\n"
      "\n"
@@ -205,7 +205,7 @@ const tti_command tti_commands[] = {
      "  --runs DIR     where to look for A and B (default ./runs)\n"
      "\n"
      "example: trimtab compare 20261121-082029-clicklog 20261121-082053-clicklog\n",
-     tti_cli_compare},
+     tti_cli_compare, .only_prints = 1},
     {"eval", "measure a saved model on data",
      "usage: trimtab eval MODEL FILE... [--joined] [--format F] [--labels FILE] [--json]\n"
      "                    [--threads N] [--runs DIR]\n"
@@ -225,7 +225,7 @@ const tti_command tti_commands[] = {
      "  --runs DIR     where to look for MODEL (default ./runs)\n"
      "\n"
      "example: trimtab eval 20261121-082029-clicklog test.svm\n",
-     tti_cli_eval},
+     tti_cli_eval, .only_prints = 1},
     {"predict", "predict labels with a saved model",
      "usage: trimtab predict MODEL [FILE...] [--proba] [--scores] [-o FILE] [--format F]\n"
      "                       [--threads N] [--runs DIR]\n"
@@ -246,7 +246,7 @@ const tti_command tti_commands[] = {
      "  --runs DIR         where to look for MODEL (default ./runs)\n"
      "\n"
      "example: trimtab predict 20261121-082029-clicklog new.svm.gz > labels.txt\n",
-     tti_cli_predict},
+     tti_cli_predict, .only_prints = 1},
     {"knobs", "list what can be tuned",
      "usage: trimtab knobs list [PLUGIN.ttk ...] [--json]\n"
      "\n"
@@ -256,7 +256,7 @@ const tti_command tti_commands[] = {
      "  --json         the same as one JSON list\n"
      "\n"
      "example: trimtab knobs list\n",
-     tti_cli_knobs},
+     tti_cli_knobs, .only_prints = 1},
     {"tune", "tune anything: ask for settings, tell what came of them",
      "usage: trimtab tune --space SPACE.yaml [--seed N] [--initial N] [--log FILE]\n"
      "\n"
@@ -277,7 +277,7 @@ const tti_command tti_commands[] = {
      "  --log FILE     keeps what was asked and told in FILE, and goes on with what is there\n"
      "\n"
      "example: trimtab tune --space examples/tune/space.yaml --log tuning.jsonl\n",
-     tti_cli_tune},
+     tti_cli_tune, .only_prints = 0},
     {"repository", "list or forget what runs have learned",
      "usage: trimtab repository list [--file FILE] [--json]\n"
      "       trimtab repository forget RUN|--all [--file FILE]\n"
@@ -291,7 +291,7 @@ const tti_command tti_commands[] = {
      "  --json         the same as one JSON list\n"
      "\n"
      "example: trimtab repository list\n",
-     tti_cli_repository},
+     tti_cli_repository, .only_prints = 0},
     {"data", "generate training data",
      "usage: trimtab data make FILE [--rows N] [--features N] [--fields N] [--seed N]\n"
      "                         [--positive RATE] [--noise RATE] [--threads N] [--first-row N]\n"
@@ -310,7 +310,7 @@ const tti_command tti_commands[] = {
      "  --threads N    (default: one a processor)\n"
      "\n"
      "example: trimtab data make clicks.svm.gz --rows 1000000 --seed 7\n",
-     tti_cli_data},
+     tti_cli_data, .only_prints = 0},
     {0},
 };
 
@@ -456,7 +456,7 @@ main(int argc, char **argv)
         print_help(stderr);
         return 2;
     }
-    // A closed pipe is an error of one write, reported by tti_cli_flush.
+    // A closed pipe is an error of one write, reported by tti_cli_flush; but see only_prints.
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); // a file too large for the user's limit is an error like others
     const char *name = argv[1];
@@ -473,5 +473,7 @@ main(int argc, char **argv)
         return unknown_command(name);
     if (asks_for_help(argc - 2, argv + 2))
         return help(name);
+    if (command->only_prints)
+        (void)signal(SIGPIPE, SIG_DFL);
     return command->run(argc - 2, argv + 2);
 }

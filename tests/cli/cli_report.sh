@@ -97,6 +97,14 @@ ends 2 "$trimtab" compare "$finished"
 check 'one run is not enough' says "^trimtab compare: expected two runs; see trimtab compare --help" err
 ends 2 "$trimtab" compare "$finished" nowhere
 check 'the missing run is named' says '^runs/nowhere' err
+# A reader that has seen enough is no fault.
+for words in "explain $finished --all" "report $finished --json" "compare $finished $failed" schema; do
+    # shellcheck disable=SC2086
+    { sleep 0.2 && "$trimtab" $words 2>err; } | true
+    code=${PIPESTATUS[0]}
+    check "$words, read by nobody: ends with $code, not by the signal" [ "$code" -eq 141 ]
+    check "$words, read by nobody: says something" [ ! -s err ]
+done
 mv runs elsewhere
 ends 0 "$trimtab" report --runs elsewhere "$(basename "$failed")"
 check 'a run elsewhere' says '^failed: ' out
