@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ARCHIVE_VERSION = 6 };
+enum { ARCHIVE_VERSION = 7 };
 
 static size_t
 image_bytes(void)
@@ -48,6 +48,8 @@ tt_estimator_load(tt_estimator *est, tt_archive *in)
     est->recent = own.recent;
     est->mix = own.mix;
     est->plateau = own.plateau;
+    est->told = own.told;
+    est->told->known = 0;
     est->cycles = own.cycles; // of the window that was open: it ends here
     tt_archive_field(in, est->recent, TTI_RECENT_LOSSES * sizeof *est->recent);
     tt_archive_field(in, est->mix, sizeof *est->mix);

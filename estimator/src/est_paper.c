@@ -175,4 +175,12 @@ paper_answer(const tt_estimator *est, tti_answer *out)
     out->mixture.mean[0] = tti_log_iterations(est->paper.fit.iterations - since);
 }
 
-const tti_method tti_method_paper = {"paper", paper_begin, paper_end, paper_answer};
+static int
+paper_reached(const tt_estimator *est)
+{
+    if (!est->paper.fitted)
+        return tti_method_pooled.reached(est);
+    return (est->paper.fit.flags & TT_EST_REACHED) != 0;
+}
+
+const tti_method tti_method_paper = {"paper", paper_begin, paper_end, paper_answer, paper_reached};

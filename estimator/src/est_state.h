@@ -74,6 +74,7 @@ typedef struct tti_method {
     void (*begin)(tt_estimator *est); // a window was opened
     void (*end)(tt_estimator *est);   // it ends and counts
     void (*answer)(const tt_estimator *est, tti_answer *out);
+    int (*reached)(const tt_estimator *est); // TT_EST_REACHED of the answer
 } tti_method;
 
 extern const tti_method tti_method_pooled; // estimator.c: the curve families over the whole job
@@ -86,6 +87,13 @@ typedef struct tti_paper {
     tt_est_paper fit;
     uint64_t at_iterations; // when it was fitted
 } tti_paper;
+
+// The last answer: a decision of the tuner asks for it several times.
+typedef struct tti_told {
+    int known;
+    uint64_t changes; // of the estimator, when it was told
+    tti_answer answer;
+} tti_told;
 
 struct tt_estimator {
     tt_est_options options;
@@ -117,8 +125,10 @@ struct tt_estimator {
     tti_looks looks;
     tti_rate rate;
     tti_series history;
-    tti_mix *mix; // own allocation: answers fit lazily behind a const estimator
+    uint64_t changes; // calls that change it
+    tti_mix *mix;     // own allocations: answers fit lazily behind a const estimator
     tti_plateau *plateau;
+    tti_told *told;
 };
 
 double tti_clock_at(const tt_estimator *est, double position);

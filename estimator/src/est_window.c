@@ -205,6 +205,7 @@ void
 tt_estimator_add(tt_estimator *est, const tt_est_sample *sample)
 {
     tti_window *window = &est->window;
+    est->changes++;
     const double position = count_iteration(est, sample);
     tti_bend_add(&est->bend, sample->curvature, (double)est->iterations);
     if (!window->open)
@@ -332,6 +333,7 @@ tt_estimator_begin(tt_estimator *est,
                    const double *features,
                    uint32_t feature_count)
 {
+    est->changes++;
     if (est->window.open) {
         tt_est_window ignored;
         tt_estimator_end(est, 1, &ignored);
@@ -406,6 +408,7 @@ tt_estimator_end(tt_estimator *est, int keep_slope, tt_est_window *out)
     tt_estimator_window(est, out);
     if (!est->window.open)
         return;
+    est->changes++;
     est->window.open = 0;
     if (!keep_slope) {
         forget_window(est, out->flags);

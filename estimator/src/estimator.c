@@ -42,8 +42,9 @@ tt_estimator_open(const tt_est_options *options, tt_estimator **out, tt_error *e
         est->recent = tt_mem_zalloc(TTI_RECENT_LOSSES, sizeof *est->recent);
         est->mix = tt_mem_zalloc(1, sizeof *est->mix);
         est->plateau = tt_mem_zalloc(1, sizeof *est->plateau);
+        est->told = tt_mem_zalloc(1, sizeof *est->told);
     }
-    if (!est || !est->recent || !est->mix || !est->plateau) {
+    if (!est || !est->recent || !est->mix || !est->plateau || !est->told) {
         tt_estimator_close(est);
         return tt_error_set(err, TT_NOMEM, "estimator", NULL, "no memory for the estimator");
     }
@@ -76,6 +77,7 @@ tt_estimator_close(tt_estimator *est)
     tt_mem_free(est->recent);
     tt_mem_free(est->mix);
     tt_mem_free(est->plateau);
+    tt_mem_free(est->told);
     tt_mem_free(est);
 }
 
@@ -89,6 +91,7 @@ tt_estimator_target_level(const tt_estimator *est)
 void
 tt_estimator_look(tt_estimator *est, double loss)
 {
+    est->changes++;
     tti_looks_add(&est->looks, loss);
 }
 
@@ -188,6 +191,12 @@ is_plateau(const tt_estimator *est, const tti_mixture *mixture)
                                                             log(10 * (double)est->iterations));
 }
 
+static int
+pooled_reached(const tt_estimator *est)
+{
+    return est->under_row >= 2;
+}
+
 static void
 pooled_answer(const tt_estimator *est, tti_answer *a)
 {
@@ -197,7 +206,7 @@ pooled_answer(const tt_estimator *est, tti_answer *a)
     tti_refresh(est);
     tti_mix_left(est->mix, &est->families, tti_clock_now(est), target, &swings, &a->mixture);
     const double unreachable = a->mixture.unreachable;
-    if (est->under_row >= 2)
+    if (pooled_reached(est))
         a->flags |= TT_EST_REACHED;
     double sd;
     const double loss = level_now(est, &sd);
@@ -230,7 +239,8 @@ pooled_window(tt_estimator *est)
     TT_UNUSED(est);
 }
 
-const tti_method tti_method_pooled = {"pooled", pooled_window, pooled_window, pooled_answer};
+const tti_method tti_method_pooled = {"pooled", pooled_window, pooled_window, pooled_answer,
+                                      pooled_reached};
 
 static tti_answer
 find_answer(const tt_estimator *est)
@@ -242,8 +252,21 @@ find_answer(const tt_estimator *est)
         a.budget = fmax(est->options.budget_iterations - (double)est->iterations, 0);
         return a;
     }
-    est->method->answer(est, &a);
-    return a;
+    tti_told *told = est->told;
+    if (!told->known || told->changes != est->changes) {
+        est->method->answer(est, &a);
+        *told = (tti_told){1, est->changes, a};
+    }
+    return told->answer;
+}
+
+int
+tt_estimator_reached(const tt_estimator *est)
+{
+    if (isnan(est->options.target_loss))
+        return 0;
+    tti_refresh(est);
+    return est->method->reached(est);
 }
 
 // Quantile p of the answer times exp(shift + N(0, extra_sd^2)).

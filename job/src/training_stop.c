@@ -125,9 +125,7 @@ check_target(tti_training *tr, tt_error *err)
         return TT_OK;
     if (!isfinite(target) || tr->transition.active || tti_training_now(tr) < tr->next_evaluation_s)
         return TT_OK;
-    tt_est_remaining remaining;
-    tt_estimator_remaining(tr->estimator, &remaining);
-    int reached = (remaining.flags & TT_EST_REACHED) != 0 ||
+    int reached = tt_estimator_reached(tr->estimator) ||
                   tt_estimator_loss(tr->estimator) <= tt_estimator_target_level(tr->estimator);
     // The average and the objective run ahead of the minibatch losses: they are looked at once an
     // epoch.

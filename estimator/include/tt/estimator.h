@@ -150,6 +150,8 @@ void tt_estimator_log_rate(const tt_estimator *est,
                            uint32_t feature_count,
                            double *mean,
                            double *sd);
+// Whether TT_EST_REACHED is among the flags of what is left: cheap, for after each push.
+int tt_estimator_reached(const tt_estimator *est);
 // Iterations left from now at rate 1 (the pooled clock).
 void tt_estimator_remaining(const tt_estimator *est, tt_est_remaining *out);
 // Time left under a setting with log t ~ N(log_t, log_t_sd^2) and log r ~ N(log_r, log_r_sd^2).
