@@ -3,6 +3,7 @@
 // Method: one test a row, named after it, driving the public interface with samples made by hand or
 // by a simulated job.
 #include "est_family.h"
+#include "est_state.h"
 #include "estimator_traces.h"
 
 #include <setjmp.h>
@@ -878,6 +879,50 @@ slow_fall_under_much_noise_is_no_plateau(void **state)
     tt_estimator_close(est);
 }
 
+// What was told before the last change is told again to nobody.
+static void
+assert_told_anew(const tt_estimator *est)
+{
+    tt_est_remaining kept, anew;
+    memset(&kept, 0, sizeof kept);
+    memset(&anew, 0, sizeof anew);
+    tt_estimator_remaining(est, &kept);
+    est->told->known = 0;
+    tt_estimator_remaining(est, &anew);
+    assert_memory_equal(&kept, &anew, sizeof kept);
+    assert_int_equal(tt_estimator_reached(est), (anew.flags & TT_EST_REACHED) != 0);
+}
+
+static void
+answers_follow_every_change(void **state)
+{
+    TT_UNUSED(state);
+    static const tt_est_method methods[] = {TT_EST_POOLED, TT_EST_PAPER};
+    for (size_t m = 0; m < TT_COUNT_OF(methods); m++) {
+        const tt_est_options options = {
+            .target_loss = 0.4, .budget_iterations = INFINITY, .method = methods[m]};
+        tt_estimator *est = NULL;
+        assert_int_equal(tt_estimator_open(&options, &est, NULL), TT_OK);
+        feed f = feed_of(est, 4);
+        int reached = 0;
+        for (int window = 0; window < 20; window++) {
+            begin(&f, (uint32_t)window / 3);
+            assert_told_anew(est);
+            for (int i = 0; i < 60; i++) {
+                push(&f, 0.3 + 0.7 * exp(-0.004 * (60 * window + i)));
+                assert_told_anew(est);
+                reached |= tt_estimator_reached(est);
+            }
+            tt_estimator_look(est, 0.3 + 0.7 * exp(-0.24 * (window + 1)));
+            assert_told_anew(est);
+            (void)end(&f, 1);
+            assert_told_anew(est);
+        }
+        assert_true(reached);
+        tt_estimator_close(est);
+    }
+}
+
 int
 main(void)
 {
@@ -914,6 +959,7 @@ main(void)
         cmocka_unit_test(noise_is_normalised_to_the_base_batch),
         cmocka_unit_test(opening_refuses_nonsense_and_survives_short_memory),
         cmocka_unit_test(equal_samples_give_equal_answers),
+        cmocka_unit_test(answers_follow_every_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
