@@ -31,14 +31,28 @@ foresees_what_grows(void **state)
         double power, noise, least, most; // of the growth to twice the iterations
     } cases[] = {
         {0.5, 0, 1.40, 1.45}, {0.5, 0.2, 1.2, 1.5}, {0, 0, 1, 1},       {0, 0.2, 1, 1.1},
-        {-0.5, 0, 1, 1},      {-0.5, 0.2, 1, 1},    {3, 0, 2.0, 2.001}, // no more than in
-                                                                        // proportion
-    };
+        {-0.5, 0, 1, 1},      {-0.5, 0.2, 1, 1},    {3, 0, 2.0, 2.001},
+    }; // at most in proportion
     for (size_t i = 0; i < TT_COUNT_OF(cases); i++) {
         const tti_bend bend = bent(cases[i].power, cases[i].noise);
         const double growth = tti_bend_ahead(&bend) / tti_bend_now(&bend);
         assert_true(growth >= cases[i].least - 1e-9 && growth <= cases[i].most + 1e-9);
     }
+}
+
+static void
+is_the_median_of_the_last_nine(void **state)
+{
+    TT_UNUSED(state);
+    tti_bend bend = {0};
+    tti_bend_add(&bend, 5, 1);
+    assert_true(tti_bend_now(&bend) == 5);
+    for (int i = 0; i < 9; i++) // 1 to 9, in disorder
+        tti_bend_add(&bend, 1 + (4 * i) % 9, 1);
+    assert_true(tti_bend_now(&bend) == 5);
+    for (int i = 0; i < 5; i++)
+        tti_bend_add(&bend, 100, 1);
+    assert_true(tti_bend_now(&bend) == 100);
 }
 
 static void
@@ -63,6 +77,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(is_the_median_of_the_last_nine),
         cmocka_unit_test(foresees_what_grows),
         cmocka_unit_test(says_nothing_of_what_it_does_not_know),
     };

@@ -130,6 +130,20 @@ goes_by_the_median_of_the_last(void **state)
     tt_estimator_close(est);
 }
 
+// 0.1 at the end, grown as the root of the iterations: by 1.41 at twice of them.
+static void
+foresees_curvature_that_grows(void **state)
+{
+    TT_UNUSED(state);
+    enum { COUNT = 12800, EVERY = 32 };
+    tt_estimator *est = open_one();
+    for (uint64_t i = 0; i < COUNT; i++)
+        add(est, i, 1, i % EVERY == EVERY - 1 ? 0.1 * sqrt((double)(i + 1) / COUNT) : 0, 1);
+    const double ahead = curvature_of(est);
+    assert_true(ahead > 0.139 && ahead < 0.145);
+    tt_estimator_close(est);
+}
+
 static void
 a_window_knows_its_staleness(void **state)
 {
@@ -157,6 +171,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(is_where_delayed_sgd_turns),
         cmocka_unit_test(goes_by_the_median_of_the_last),
+        cmocka_unit_test(foresees_curvature_that_grows),
         cmocka_unit_test(a_window_knows_its_staleness),
     };
     return cmocka_run_group_tests_name("lag", tests, NULL, NULL);

@@ -48,7 +48,8 @@ judge(const tt_estimator *est, const tt_est_window *window, double truth, tally 
     tt_est_eta eta;
     tt_estimator_eta(est, log(window->seconds_per_iteration), window->time_log_se, 0, 0, &eta);
     const double error = log(eta.seconds_median / truth);
-    sum->width[sum->asked] = log(eta.seconds_p90 / eta.seconds_p10);
+    const double width = log(eta.seconds_p90 / eta.seconds_p10);
+    sum->width[sum->asked] = isfinite(width) ? width : INFINITY;
     sum->error[sum->asked++] = fabs(error);
     if (isinf(eta.seconds_median)) {
         sum->infinite++;
