@@ -442,6 +442,7 @@ help(const char *name)
     const tti_command *command = name != NULL ? find_command(name) : NULL;
     if (name != NULL && command == NULL)
         return unknown_command(name);
+    (void)signal(SIGPIPE, SIG_DFL); // it only prints
     if (command != NULL)
         (void)fputs(command->usage, stdout);
     else

@@ -98,7 +98,7 @@ check 'one run is not enough' says "^trimtab compare: expected two runs; see tri
 ends 2 "$trimtab" compare "$finished" nowhere
 check 'the missing run is named' says '^runs/nowhere' err
 # A reader that has seen enough is no fault.
-for words in "explain $finished --all" "report $finished --json" "compare $finished $failed" schema; do
+for words in "explain $finished --all" "report $finished --json" "compare $finished $failed" schema "run --help"; do
     # shellcheck disable=SC2086
     { sleep 0.2 && "$trimtab" $words 2>err; } | true
     code=${PIPESTATUS[0]}
