@@ -6,6 +6,10 @@
 #include <math.h>
 #include <string.h>
 
+// A loss rises when it is clear by so many s.e. and does harm: more than so many s.d. of the
+// batches' own losses.
+static const double CLEAR_SE = 4, HARM_SD = 1;
+
 uint32_t
 tt_est_full_window(uint32_t workers)
 {
@@ -143,7 +147,7 @@ note_block(tt_estimator *est, const tti_block *block)
     // batches does no harm.
     const double variance = fmax(block->spread, run->level_spread);
     const double se = sqrt(variance / block->n + run->level_spread / run->level_n);
-    window->high_row = block->mean > run->level + 4 * se ? window->high_row + 1 : 0;
+    window->high_row = block->mean > run->level + CLEAR_SE * se ? window->high_row + 1 : 0;
     if (block->n >= TTI_BLOCK_LOSSES)
         est->under_row = block->mean <= tt_estimator_target_level(est) ? est->under_row + 1 : 0;
 }
@@ -430,13 +434,32 @@ tt_estimator_end(tt_estimator *est, int keep_slope, tt_est_window *out)
 
 // --- the window as it stands
 
+// Whether the line through the blocks rises: clearly, and by more than the batches' own losses
+// differ. The level of many thousand iterations is known well enough to tell any of its wanderings
+// from no slope; they do no harm.
+static int
+rises(const tti_series *series, double *slope, double *slope_se)
+{
+    tti_block blocks[TTI_SERIES_BLOCKS + 1];
+    double own_se, spread = 0, n = 0;
+    if (!tti_series_line(series, slope, slope_se, &own_se))
+        return 0;
+    const uint32_t count = tti_series_view(series, blocks);
+    for (uint32_t i = 0; i < count; i++) {
+        spread += blocks[i].n * blocks[i].spread;
+        n += blocks[i].n;
+    }
+    const double span = blocks[count - 1].position - blocks[0].position;
+    return *slope > CLEAR_SE * own_se && *slope * span > HARM_SD * sqrt(spread / n);
+}
+
 static unsigned
-window_flags(const tt_estimator *est, const tt_est_window *out, double run_se)
+window_flags(const tt_estimator *est, const tt_est_window *out, int run_rises)
 {
     const tti_window *window = &est->window;
     const tti_run *run = &est->run;
     unsigned flags = 0;
-    double slope, se, own_se;
+    double slope, se;
     const uint32_t received = window->kept + window->invalid;
     if (out->kept < 8)
         flags |= TT_EST_TIME_ONLY;
@@ -444,9 +467,9 @@ window_flags(const tt_estimator *est, const tt_est_window *out, double run_se)
         flags |= TT_EST_FALLBACK;
     if (window->high_row >= 2)
         flags |= TT_EST_RISING;
-    if (tti_series_line(&window->blocks, &slope, &se, &own_se) && slope > 4 * own_se)
+    if (rises(&window->blocks, &slope, &se))
         flags |= TT_EST_RISING;
-    if (window->blocks_closed > 0 && out->slope > 4 * run_se)
+    if (window->blocks_closed > 0 && run_rises)
         flags |= TT_EST_RISING;
     if (window->invalid_burst || (window->invalid >= 3 && 5 * window->invalid > received))
         flags |= TT_EST_DIVERGING;
@@ -478,7 +501,7 @@ void
 tt_estimator_window(const tt_estimator *est, tt_est_window *out)
 {
     const tti_window *window = &est->window;
-    double variance, n, own_se;
+    double variance, n;
     tti_cycles_answer cycles;
     memset(out, 0, sizeof *out);
     tti_cycles_solve(&est->cycles, est->options.bulk_synchronous, &cycles);
@@ -496,8 +519,8 @@ tt_estimator_window(const tt_estimator *est, tt_est_window *out)
     out->loss = tti_recent_loss(est, &variance, &n);
     out->mean_loss = window->kept > 0 ? window->losses / window->kept : NAN;
     out->noise = window->kept >= 8 ? window_noise(est) : NAN;
-    (void)tti_series_line(&est->run.blocks, &out->slope, &out->slope_se, &own_se);
+    const int run_rises = rises(&est->run.blocks, &out->slope, &out->slope_se);
     out->duration_s = isfinite(window->start_s) ? est->last_time_s - window->start_s : 0;
-    out->flags = window_flags(est, out, own_se);
+    out->flags = window_flags(est, out, run_rises);
     out->staleness = window->stale > 0 ? window->staleness / window->stale : NAN;
 }
