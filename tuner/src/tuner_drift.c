@@ -102,6 +102,7 @@ start_over(tt_tuner *t, double shift)
         s->pace.mean += shift;
         s->pace.n = fmin(s->pace.n, 1);
     }
+    tti_tuner_credit_open(t);
     t->ref_t *= exp(shift);
     t->fit_rows = 0; // and new hyperparameters
     t->rest_s = 0;

@@ -117,7 +117,8 @@ weigh(const tt_tuner *t, const tti_frame *f, const tti_tried *x, tti_choice *c)
 {
     const tti_outlook *o = &c->outlook;
     double worse = o->sd > 0 ? tt_ei_phi(o->mean / o->sd) : o->mean > 0;
-    c->ei_s = f->left_s * exp(tt_ei_log_saved(o->mean, o->sd, NULL, NULL)) * o->sound;
+    c->promise = exp(tt_ei_log_saved(o->mean, o->sd, NULL, NULL)) * o->sound;
+    c->ei_s = f->left_s * c->promise * tti_tuner_credit(t, c->promise);
     c->cost_s = tti_tuner_switch_s(t, f->from, &x->setting) +
                 worse * tti_tuner_switch_s(t, f->best, &x->setting) +
                 tti_tuner_expected_loss(t, f, x, o) +
@@ -481,6 +482,7 @@ tt_status
 tti_tuner_decide(tt_tuner *t, int must_leave, tti_choice *out, tti_frame *frame, tt_error *err)
 {
     TT_TRY(tti_tuner_refit(t, err));
+    tti_tuner_credit_settle(t);
     TT_TRY(open_frame(t, must_leave, frame, err));
     tt_status status = compete(t, frame, out, err);
     tt_gp_slice_close(frame->slice);

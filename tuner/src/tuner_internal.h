@@ -30,6 +30,15 @@ typedef struct tti_drift {
     double changed_s; // when it began
 } tti_drift;
 
+// What trials promised and what they brought (tuner_credit.c): shares of the time left.
+typedef struct tti_credit {
+    double before;         // trials that are believed to have kept their promise before the first
+    double promised, kept; // sums, the older the less
+    int open; // the last trial was not judged yet: it, what it was to beat, its promise
+    uint32_t trial, best;
+    double share;
+} tti_credit;
+
 // A rise of the loss, and the way back (tuner_stability.c).
 typedef struct tti_rise {
     int recovering;
@@ -116,8 +125,9 @@ typedef struct tti_choice {
     tt_setting considered; // where nothing is tried: the best untried one; count 0: none
     tti_outlook outlook;
     double ei_s, cost_s;
-    int planned; // a point of the start phase
-    int settles; // nothing to try: a move back to the best known setting
+    double promise; // share of the time left that it is expected to save, before it is credited
+    int planned;    // a point of the start phase
+    int settles;    // nothing to try: a move back to the best known setting
     char reason[TT_TUNER_REASON_MAX];
 } tti_choice;
 
@@ -253,6 +263,7 @@ struct tt_tuner {
 
     tti_drift drift;
     tti_rise rise;
+    tti_credit credit;
     double worth_s;             // of the iterations before the last change of the machine
     uint64_t window_iterations; // done when the window began
     uint32_t drifts;
@@ -323,6 +334,17 @@ void tti_tuner_broke_off(tt_tuner *t, double ratio, double seconds);
 int tti_tuner_follows(const tt_tuner *t, tt_tuner_rule rule);
 // Windows in which the best setting is measured before it is rested in.
 uint32_t tti_tuner_replicates(const tt_tuner *t);
+
+// ---- tuner_credit.c: how much of what trials promise is believed --------------------------------
+
+// At the beginning, and when the machine has changed: what is left to be found is unknown.
+void tti_tuner_credit_open(tt_tuner *t);
+// A trial begins that promises `share` of the time left under `best`.
+void tti_tuner_credit_promise(tt_tuner *t, uint32_t trial, uint32_t best, double share);
+// The process knows what the last trial has shown.
+void tti_tuner_credit_settle(tt_tuner *t);
+// Of a promise of so much: 0 to 1.
+double tti_tuner_credit(const tt_tuner *t, double share);
 
 // ---- tuner_lag.c: what the loss bears, as much as it bends -------------------------------------
 

@@ -183,6 +183,8 @@ begin_switch(
     t->state = TTI_SWITCHING;
     t->next_trial = t->tried[t->next].row < 0;
     t->has_pending = t->next_trial;
+    if (t->next_trial && c->promise > 0)
+        tti_tuner_credit_promise(t, t->next, f->best, c->promise);
     t->expected_t = c->outlook.t_mean;
     t->expected_sd = c->outlook.sd;
     t->ref_id = f->best;
