@@ -350,6 +350,26 @@ two_blocks_above_the_level_before_are_rising(void **state)
     tt_estimator_close(f.est);
 }
 
+// In thousands of iterations a slope is clear that adds a fraction of what batches differ by.
+static void
+a_clear_slope_that_does_no_harm_is_no_rise(void **state)
+{
+    TT_UNUSED(state);
+    const double sd = 0.05;
+    for (int harmful = 0; harmful < 2; harmful++) {
+        feed f = feed_of(open_with(0.2), 4);
+        begin(&f, 1);
+        push_noisy(&f, 600, 0.7, 0.7, sd);
+        (void)end(&f, 1);
+        begin(&f, 2);
+        push_noisy(&f, 4000, 0.7, 0.7 + (harmful ? 2 : 0.5) * sd, sd);
+        const tt_est_window window = end(&f, 1);
+        assert_true(window.slope > 4 * window.slope_se); // clear
+        assert_int_equal(window.flags & TT_EST_RISING, harmful ? TT_EST_RISING : 0);
+        tt_estimator_close(f.est);
+    }
+}
+
 static void
 rising_again_is_diverging(void **state)
 {
@@ -939,6 +959,7 @@ main(void)
         cmocka_unit_test(useless_fit_falls_back_to_the_pooled_estimate),
         cmocka_unit_test(rising_slope_is_flagged_and_changes_no_rate),
         cmocka_unit_test(two_blocks_above_the_level_before_are_rising),
+        cmocka_unit_test(a_clear_slope_that_does_no_harm_is_no_rise),
         cmocka_unit_test(rising_again_is_diverging),
         cmocka_unit_test(plateau_makes_the_time_left_infinite),
         cmocka_unit_test(slow_fall_under_much_noise_is_no_plateau),
