@@ -136,10 +136,17 @@ double tti_clock_now(const tt_estimator *est);
 // Mean of the last max(25, 3W) valid losses, winsorised, with the variance of one and their number.
 // NAN with under 25.
 double tti_recent_loss(const tt_estimator *est, double *variance, double *n);
-// Huber line of block means on raw iterations; the s.e. is at least what the noise within blocks
-// implies (three points alone would often look exact). own_se: what the spread of the batches' own
-// losses implies, if that is more. 0 with under three blocks.
-int tti_series_line(const tti_series *series, double *slope, double *se, double *own_se);
+// Huber line of block means on raw iterations.
+typedef struct tti_course {
+    double slope;
+    double se;     // at least what the noise within blocks implies: three points often look exact
+    double own_se; // at least what the spread of the batches' own losses implies
+    double own_sd; // that spread
+    double span;   // iterations from the first block to the last
+} tti_course;
+
+// 0 with under three blocks: all NAN.
+int tti_series_line(const tti_series *series, tti_course *out);
 // Brings the fits up to date with the history.
 void tti_refresh(const tt_estimator *est);
 // The rate model with the evidence of the running run.

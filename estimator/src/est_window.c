@@ -86,7 +86,7 @@ tti_recent_loss(const tt_estimator *est, double *variance, double *n)
 }
 
 int
-tti_series_line(const tti_series *series, double *slope, double *se, double *own_se)
+tti_series_line(const tti_series *series, tti_course *out)
 {
     tti_block blocks[TTI_SERIES_BLOCKS + 1];
     double x[TTI_SERIES_BLOCKS + 1], y[TTI_SERIES_BLOCKS + 1], w[TTI_SERIES_BLOCKS + 1];
@@ -101,12 +101,14 @@ tti_series_line(const tti_series *series, double *slope, double *se, double *own
         n += blocks[i].n;
     }
     tti_line line;
-    *slope = *se = *own_se = NAN;
+    *out = (tti_course){NAN, NAN, NAN, NAN, NAN};
     if (!tti_huber_line(x, y, w, count, &line))
         return 0;
-    *slope = line.slope;
-    *se = fmax(line.slope_se, sqrt(variance / n / TTI_BLOCK_LOSSES / line.sum_xx));
-    *own_se = fmax(line.slope_se, sqrt(spread / n / TTI_BLOCK_LOSSES / line.sum_xx));
+    out->slope = line.slope;
+    out->se = fmax(line.slope_se, sqrt(variance / n / TTI_BLOCK_LOSSES / line.sum_xx));
+    out->own_se = fmax(line.slope_se, sqrt(spread / n / TTI_BLOCK_LOSSES / line.sum_xx));
+    out->own_sd = sqrt(spread / n);
+    out->span = x[count - 1] - x[0];
     return 1;
 }
 
@@ -359,18 +361,18 @@ weigh_run(tt_estimator *est)
     tti_run *run = &est->run;
     tti_block blocks[TTI_SERIES_BLOCKS + 1];
     const uint32_t count = tti_series_view(&run->blocks, blocks);
-    double losses = 0, slope, se, own_se, foretold, disagreement;
+    double losses = 0, foretold, disagreement;
+    tti_course own;
     for (uint32_t i = 0; i < count; i++)
         losses += blocks[i].n;
-    if (losses > 0.5 * run->history_losses ||
-        !tti_series_line(&run->blocks, &slope, &se, &own_se) ||
+    if (losses > 0.5 * run->history_losses || !tti_series_line(&run->blocks, &own) ||
         !tti_mix_slope(&run->foretold, &est->families, blocks, count, &foretold, &disagreement))
         return;
     const double pooled = fmax(-foretold, 1e-9);
-    const double ratio = tti_clamp(-slope / pooled, 0.2, 5);
+    const double ratio = tti_clamp(-own.slope / pooled, 0.2, 5);
     // the forecast counts as no better known than the run itself
     const double variance =
-        2 * se * se / (pooled * pooled) + disagreement * disagreement / (pooled * pooled);
+        2 * own.se * own.se / (pooled * pooled) + disagreement * disagreement / (pooled * pooled);
     run->have_evidence = isfinite(variance) && variance > 0;
     run->evidence = run->log_rate + run->penalty + ratio - 1;
     run->evidence_variance = variance;
@@ -438,28 +440,19 @@ tt_estimator_end(tt_estimator *est, int keep_slope, tt_est_window *out)
 // differ. The level of many thousand iterations is known well enough to tell any of its wanderings
 // from no slope; they do no harm.
 static int
-rises(const tti_series *series, double *slope, double *slope_se)
+rises(const tti_course *course)
 {
-    tti_block blocks[TTI_SERIES_BLOCKS + 1];
-    double own_se, spread = 0, n = 0;
-    if (!tti_series_line(series, slope, slope_se, &own_se))
-        return 0;
-    const uint32_t count = tti_series_view(series, blocks);
-    for (uint32_t i = 0; i < count; i++) {
-        spread += blocks[i].n * blocks[i].spread;
-        n += blocks[i].n;
-    }
-    const double span = blocks[count - 1].position - blocks[0].position;
-    return *slope > CLEAR_SE * own_se && *slope * span > HARM_SD * sqrt(spread / n);
+    return course->slope > CLEAR_SE * course->own_se &&
+           course->slope * course->span > HARM_SD * course->own_sd;
 }
 
 static unsigned
-window_flags(const tt_estimator *est, const tt_est_window *out, int run_rises)
+window_flags(const tt_estimator *est, const tt_est_window *out, const tti_course *of_run)
 {
     const tti_window *window = &est->window;
     const tti_run *run = &est->run;
     unsigned flags = 0;
-    double slope, se;
+    tti_course own;
     const uint32_t received = window->kept + window->invalid;
     if (out->kept < 8)
         flags |= TT_EST_TIME_ONLY;
@@ -467,9 +460,9 @@ window_flags(const tt_estimator *est, const tt_est_window *out, int run_rises)
         flags |= TT_EST_FALLBACK;
     if (window->high_row >= 2)
         flags |= TT_EST_RISING;
-    if (rises(&window->blocks, &slope, &se))
+    if (tti_series_line(&window->blocks, &own) && rises(&own))
         flags |= TT_EST_RISING;
-    if (window->blocks_closed > 0 && run_rises)
+    if (window->blocks_closed > 0 && rises(of_run)) // NAN does not
         flags |= TT_EST_RISING;
     if (window->invalid_burst || (window->invalid >= 3 && 5 * window->invalid > received))
         flags |= TT_EST_DIVERGING;
@@ -502,6 +495,7 @@ tt_estimator_window(const tt_estimator *est, tt_est_window *out)
 {
     const tti_window *window = &est->window;
     double variance, n;
+    tti_course of_run;
     tti_cycles_answer cycles;
     memset(out, 0, sizeof *out);
     tti_cycles_solve(&est->cycles, est->options.bulk_synchronous, &cycles);
@@ -519,8 +513,10 @@ tt_estimator_window(const tt_estimator *est, tt_est_window *out)
     out->loss = tti_recent_loss(est, &variance, &n);
     out->mean_loss = window->kept > 0 ? window->losses / window->kept : NAN;
     out->noise = window->kept >= 8 ? window_noise(est) : NAN;
-    const int run_rises = rises(&est->run.blocks, &out->slope, &out->slope_se);
+    (void)tti_series_line(&est->run.blocks, &of_run);
+    out->slope = of_run.slope;
+    out->slope_se = of_run.se;
     out->duration_s = isfinite(window->start_s) ? est->last_time_s - window->start_s : 0;
-    out->flags = window_flags(est, out, run_rises);
+    out->flags = window_flags(est, out, &of_run);
     out->staleness = window->stale > 0 ? window->staleness / window->stale : NAN;
 }
