@@ -1,22 +1,9 @@
 // Goal: what is expected of settings before anything else is measured follows from where the start
 // setting's time goes. Method: a first window whose staleness says so, then the expectation of
 // settings that differ in one knob, against the formula.
-#include "job_model.h"
-#include "tuner_internal.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tuner_fixture.h"
 
 enum { WINDOW = 400 };
-
-typedef struct fixture {
-    job_model job;
-    tt_estimator *estimator;
-    tt_tuner *tuner;
-} fixture;
 
 // One window in which a worker computes for the share `busy` of its cycle, and the loss bends so
 // that it bears the lag `borne` (0: it does not bend).
@@ -24,14 +11,9 @@ static void
 first_window(fixture *f, double busy, double borne)
 {
     tt_error err = {0};
-    (void)job_make(&f->job, 1, JOB_START_DEFAULT, 10);
     tt_tuner_options options = job_options(1);
     options.learning_rate = 1;
-    const tt_est_options est = {.target_loss = 0.1, .budget_iterations = INFINITY};
-    assert_int_equal(tt_estimator_open(&est, &f->estimator, &err), TT_OK);
-    assert_int_equal(
-        tt_tuner_open(&f->job.problem.space, f->estimator, &options, NULL, &f->tuner, &err), TT_OK);
-    tt_tuner_begin(f->tuner, 0, 0);
+    fixture_open(f, &options);
     const tti_tried *own = &f->tuner->own;
     const double staleness = own->delay * (1 + busy) / 2;
     for (uint64_t i = 0; i < WINDOW; i++) {
@@ -49,13 +31,6 @@ first_window(fixture *f, double busy, double borne)
     tt_tuner_action action;
     assert_int_equal(tt_tuner_step(f->tuner, &view, &action, &err), TT_OK);
     assert_true(f->tuner->tried[0].row >= 0);
-}
-
-static void
-done(fixture *f)
-{
-    tt_tuner_close(f->tuner);
-    tt_estimator_close(f->estimator);
 }
 
 // log (seconds an iteration under the start setting with one knob at `value` / under it).
@@ -86,10 +61,10 @@ merging_is_worth_what_workers_wait(void **state)
     fixture f;
     first_window(&f, 1, 200); // workers that only compute
     check(&f, 0);
-    done(&f);
+    fixture_close(&f);
     first_window(&f, 0.2, 200); // that mostly wait for pulls and pushes
     check(&f, 0.4);
-    done(&f);
+    fixture_close(&f);
 }
 
 // A hinge loss before any example has reached the margin: how far merging may go is not known yet.
@@ -100,10 +75,10 @@ merging_is_not_hoped_for_where_the_loss_has_not_bent(void **state)
     fixture f;
     first_window(&f, 0.2, 0);
     check(&f, 0);
-    done(&f);
+    fixture_close(&f);
     first_window(&f, 0.2, 1e6);
     check(&f, 0);
-    done(&f);
+    fixture_close(&f);
 }
 
 // Rows hold what is left beside the trend: it must not become another one under them.
@@ -116,7 +91,7 @@ later_windows_change_nothing(void **state)
     f.tuner->tried[0].lag = f.tuner->own.delay;
     tti_tuner_note_busy(f.tuner);
     check(&f, 0.4);
-    done(&f);
+    fixture_close(&f);
 }
 
 int

@@ -1,40 +1,6 @@
 // Goal: what trials promise is believed as far as those before them kept it. Method: trials entered
 // by hand. (That decisions heed it: tuner_job_test, every rule does something.)
-#include "job_model.h"
-#include "tuner_internal.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-typedef struct fixture {
-    job_model job;
-    tt_estimator *estimator;
-    tt_tuner *tuner;
-} fixture;
-
-static void
-open_fixture(fixture *f, unsigned without)
-{
-    tt_error err = {0};
-    (void)job_make(&f->job, 1, JOB_START_DEFAULT, 10);
-    tt_tuner_options options = job_options(1);
-    options.without = without;
-    const tt_est_options est = {.target_loss = 0.1, .budget_iterations = INFINITY};
-    assert_int_equal(tt_estimator_open(&est, &f->estimator, &err), TT_OK);
-    assert_int_equal(
-        tt_tuner_open(&f->job.problem.space, f->estimator, &options, NULL, &f->tuner, &err), TT_OK);
-    tt_tuner_begin(f->tuner, 0, 0);
-}
-
-static void
-close_fixture(fixture *f)
-{
-    tt_tuner_close(f->tuner);
-    tt_estimator_close(f->estimator);
-}
+#include "tuner_fixture.h"
 
 // Measures the setting with so many requests in flight at log_t, well.
 static uint32_t
@@ -52,6 +18,15 @@ measure(fixture *f, double in_flight, double log_t)
     return t->current;
 }
 
+static void
+open_without(fixture *f, unsigned rules)
+{
+    tt_tuner_options options = job_options(1);
+    options.without = rules;
+    fixture_open(f, &options);
+    (void)measure(f, 2, -5); // what trials are to beat
+}
+
 // A trial that promises `share` against setting 0 and takes exp(log_ratio) times as long.
 static void
 trial(fixture *f, double in_flight, double share, double log_ratio)
@@ -66,8 +41,7 @@ broken_promises_are_believed_less_and_less(void **state)
 {
     TT_UNUSED(state);
     fixture f;
-    open_fixture(&f, 0);
-    (void)measure(&f, 2, -5);
+    open_without(&f, 0);
     const tt_tuner *t = f.tuner;
     assert_true(tti_tuner_credit(t, 0.01) == 1 && tti_tuner_credit(t, 0.5) == 1);
     assert_true(tti_tuner_credit(t, 0) == 1);
@@ -84,7 +58,7 @@ broken_promises_are_believed_less_and_less(void **state)
         before = tti_tuner_credit(t, 0.05);
     }
     assert_true(before < 0.5);
-    close_fixture(&f);
+    fixture_close(&f);
 }
 
 static void
@@ -92,14 +66,13 @@ kept_promises_keep_the_credit(void **state)
 {
     TT_UNUSED(state);
     fixture f;
-    open_fixture(&f, 0);
-    (void)measure(&f, 2, -5);
+    open_without(&f, 0);
     trial(&f, 3, 0.05, -0.01); // kept a part, as the process sees it
     const double part = tti_tuner_credit(f.tuner, 0.05);
     assert_true(part > 20 / 21.0 && part < 1);
     trial(&f, 16, 0.05, -0.5);
     assert_true(tti_tuner_credit(f.tuner, 0.05) == 1); // never more
-    close_fixture(&f);
+    fixture_close(&f);
 }
 
 static void
@@ -107,8 +80,7 @@ what_was_not_measured_or_has_nothing_to_beat_is_no_evidence(void **state)
 {
     TT_UNUSED(state);
     fixture f;
-    open_fixture(&f, 0);
-    (void)measure(&f, 2, -5);
+    open_without(&f, 0);
     tt_tuner *t = f.tuner;
     tt_setting setting = t->tried[0].setting;
     setting.value[JOB_IN_FLIGHT] = 5;
@@ -129,12 +101,11 @@ what_was_not_measured_or_has_nothing_to_beat_is_no_evidence(void **state)
     assert_true(tti_tuner_credit(t, 0.05) == once);
     tti_tuner_credit_open(t);
     assert_true(tti_tuner_credit(t, 0.05) == 1);
-    close_fixture(&f);
-    open_fixture(&f, 1u << TT_TUNER_RULE_CREDIT);
-    (void)measure(&f, 2, -5);
+    fixture_close(&f);
+    open_without(&f, 1u << TT_TUNER_RULE_CREDIT);
     trial(&f, 3, 0.05, 0.2);
     assert_true(tti_tuner_credit(f.tuner, 0.05) == 1);
-    close_fixture(&f);
+    fixture_close(&f);
 }
 
 int

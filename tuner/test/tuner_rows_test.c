@@ -2,14 +2,7 @@
 // the end of a window: that takes its place, and later windows join it. Method: rows entered by
 // hand, and made-up jobs with hiccups (job_model.h), whose settings at the end must be known as
 // their last windows left them.
-#include "job_model.h"
-#include "tuner_internal.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tuner_fixture.h"
 
 enum { JOBS = 12 };
 
@@ -27,16 +20,10 @@ static void
 a_full_window_takes_the_place_of_a_broken_off_one(void **state)
 {
     TT_UNUSED(state);
-    job_model job;
-    tt_estimator *estimator;
-    tt_tuner *t;
-    tt_error err = {0};
-    (void)job_make(&job, 1, JOB_START_DEFAULT, 10);
+    fixture f;
     const tt_tuner_options options = job_options(1);
-    const tt_est_options est = {.target_loss = 0.1, .budget_iterations = INFINITY};
-    assert_int_equal(tt_estimator_open(&est, &estimator, &err), TT_OK);
-    assert_int_equal(tt_tuner_open(&job.problem.space, estimator, &options, NULL, &t, &err), TT_OK);
-    tt_tuner_begin(t, 0, 0);
+    fixture_open(&f, &options);
+    tt_tuner *t = f.tuner;
     const tti_tried *s = &t->tried[0];
     enter(t, -3, 40, 1);
     assert_int_equal(tt_gp_rows(t->gp), 1);
@@ -47,8 +34,7 @@ a_full_window_takes_the_place_of_a_broken_off_one(void **state)
         enter(t, -5.4, 100, 0);
     assert_int_equal(tt_gp_rows(t->gp), 1);
     assert_true(fabs(s->log_t + 5.3) < 1e-12 && s->row_windows == 4);
-    tt_tuner_close(t);
-    tt_estimator_close(estimator);
+    fixture_close(&f);
 }
 
 // Of every setting: whether the last of its windows that counts was broken off.
