@@ -3,26 +3,31 @@
 // special about them cancels out (the control variate of SVRG, Johnson and Zhang, NIPS 2013, and
 // SAGA, Defazio, Bach and Lacoste-Julien, NIPS 2014, applied to the loss instead of the gradient).
 //
-//     level = G + mean over the batch of (loss now - loss last time)
+//     level = mean over the batch of (loss now - loss last time + L(last time))
 //
-// G: mean of the losses last time over all rows, as of the last epoch's end; both over the rows
-// that have been trained on. Unbiased whatever the losses last time are, and off by what the change
-// of the parameters since then did to the batch's rows more than to others: on a9a a thirtieth of
-// the spread of the batches' own means after 2,000 iterations.
+// L(t): the loss over all rows as it was at t (loss_course.h); over the batch's rows that have been
+// trained on. A batch's rows are of one shard, and were all last trained on at about one time: with
+// the mean of an epoch in place of L, the level of a loss that falls is too low where an epoch
+// begins and too high where it ends, by as much as the loss fell in the one before. Off by what the
+// change of the parameters since then did to the batch's rows more than to others: on a9a a
+// thirtieth of the spread of the batches' own means after 2,000 iterations.
 //
 // Threads: any worker, and the master.
 #ifndef TTI_ROW_LOSSES_H
 #define TTI_ROW_LOSSES_H
 
+#include "loss_course.h"
 #include "tt/core.h"
 
 typedef struct tti_row_losses {
-    uint32_t *last; // [rows], the bits of floats; NaN: not trained on yet; relaxed
+    uint64_t *last; // [rows], float and piece it is of; NaN: not trained on yet; relaxed
     uint32_t rows;
     uint64_t examples; // noted so far; relaxed add
     uint64_t known;    // rows that have a loss; relaxed add
-    uint64_t sum;      // of all `last`, the bits of a double; relaxed
-    uint64_t base;     // G, likewise; NaN: not known yet
+    uint64_t pieces;   // sum of what those losses are of; relaxed add
+    uint64_t sum;      // of all last losses, the bits of a double; relaxed
+    uint64_t trained;  // of all losses that were noted, likewise
+    tti_loss_course course;
 } tti_row_losses;
 
 // errors TT_NOMEM
