@@ -40,7 +40,8 @@ static const double RECOVERED = 1.02;
 // to blame.
 static const double BLAMELESS_DELAYS = 8;
 // Where the loss does not come down clearly after so many more of its own, the setting that the job
-// went back to does not bear its delay either: it need not explode, it may swing for ever.
+// went back to does not bear its delay either: it need not explode, it may swing for ever. If that
+// one asks no more than the user chose, there is nothing to wait for: the loss is where it belongs.
 static const double RECOVERY_DELAYS = 32;
 // The last part of the job by which it is judged whether the loss still falls: it has stopped when
 // no fall is clear, and even one so many s.e. faster would take as long again as the job has
@@ -183,6 +184,26 @@ tti_tuner_rose(tt_tuner *t)
     r->left_at = t->iterations;
 }
 
+// Under the setting in force for long enough, and does not fall clearly.
+static int
+stays_up(const tt_tuner *t)
+{
+    const tti_rise *r = &t->rise;
+    const tti_tried *current = &t->tried[t->current];
+    double done = (double)t->iterations;
+    double since = (double)r->left_at + BLAMELESS_DELAYS * fmax(r->delay, current->delay);
+    tt_est_trend trend;
+    return done - since >= RECOVERY_DELAYS * current->delay &&
+           tt_estimator_trend(t->estimator, done - LOOK_SHARE * (done - since), &trend) &&
+           -trend.slope < CLEAR_SE * trend.slope_se;
+}
+
+static int
+has_come_down(const tti_rise *r, double loss, double se)
+{
+    return !isfinite(r->loss) || loss <= RECOVERED * r->loss + hypot(se, r->loss_se);
+}
+
 void
 tti_tuner_calm(tt_tuner *t, const tt_est_window *w)
 {
@@ -195,8 +216,8 @@ tti_tuner_calm(tt_tuner *t, const tt_est_window *w)
     if (!isfinite(w->mean_loss) || rising)
         return;
     const double se = isfinite(w->noise) ? w->noise / sqrt(w->kept) : 0;
-    if (r->recovering && isfinite(r->loss) &&
-        !(w->mean_loss <= RECOVERED * r->loss + hypot(se, r->loss_se)))
+    if (r->recovering && !has_come_down(r, w->mean_loss, se) &&
+        (is_longer(t, current) || !stays_up(t)))
         return;
     if (r->recovering)
         r->lost_iterations += (double)(t->iterations - r->from);
@@ -208,15 +229,7 @@ tti_tuner_calm(tt_tuner *t, const tt_est_window *w)
 int
 tti_tuner_does_not_recover(const tt_tuner *t)
 {
-    const tti_rise *r = &t->rise;
-    const tti_tried *current = &t->tried[t->current];
-    double done = (double)t->iterations;
-    double since = (double)r->left_at + BLAMELESS_DELAYS * fmax(r->delay, current->delay);
-    tt_est_trend trend;
-    return r->recovering && is_longer(t, current) &&
-           done - since >= RECOVERY_DELAYS * current->delay &&
-           tt_estimator_trend(t->estimator, done - LOOK_SHARE * (done - since), &trend) &&
-           -trend.slope < CLEAR_SE * trend.slope_se;
+    return t->rise.recovering && is_longer(t, &t->tried[t->current]) && stays_up(t);
 }
 
 // Judged by the last part of the job, all of it since delays became shorter. False: it falls
