@@ -241,6 +241,7 @@ struct tt_tuner {
     int in_transition;   // parameters or data still move
     int transition_seen; // they moved within this window: no time row
     int fit_in_window;
+    double lag_share;   // of what is used of the lag that can be borne: 1, less after stalls
     double busy;        // share of a worker's cycle that it computes, at the start; NAN: not known
     double window_loss; // of the iteration just before the window
     double paper_worst_s; // largest y told so far
@@ -358,6 +359,8 @@ void tti_tuner_note_busy(tt_tuner *t);
 double tti_tuner_lag(const tt_tuner *t, const tti_tried *x);
 // Its lag can be borne.
 int tti_tuner_is_stable(const tt_tuner *t, const tti_tried *x);
+// From now on no setting is used whose lag is longer than that, of what is borne now.
+void tti_tuner_lag_less(tt_tuner *t, double most);
 // That of the setting in force, which is longer than the user's choice, can not.
 int tti_tuner_lags_too_far(const tt_tuner *t);
 

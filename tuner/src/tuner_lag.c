@@ -22,7 +22,7 @@
 
 // Of the lag that can be borne: that may be expected of a setting to be tried; that may be measured
 // under one to be used; at which the setting in force is left.
-static const double TRIED_SHARE = 0.8, USED_SHARE = 0.85, LEFT_SHARE = 0.9;
+static const double TRIED_SHARE = 0.85, USED_SHARE = 0.95, LEFT_SHARE = 1;
 // New against old measurements of a setting.
 static const double NEWER = 0.5;
 // No less of a cycle than this lies between pull and push.
@@ -82,7 +82,13 @@ int
 tti_tuner_is_stable(const tt_tuner *t, const tti_tried *x)
 {
     const double share = isfinite(x->lag) ? USED_SHARE : TRIED_SHARE;
-    return !(tti_tuner_lag(t, x) > share * tti_tuner_lag_borne(t));
+    return !(tti_tuner_lag(t, x) > t->lag_share * share * tti_tuner_lag_borne(t));
+}
+
+void
+tti_tuner_lag_less(tt_tuner *t, double most)
+{
+    t->lag_share = fmin(t->lag_share, most / (USED_SHARE * tti_tuner_lag_borne(t)));
 }
 
 int
@@ -90,5 +96,5 @@ tti_tuner_lags_too_far(const tt_tuner *t)
 {
     const tti_tried *current = &t->tried[t->current];
     return current->delay > t->own.delay &&
-           tti_tuner_lag(t, current) > LEFT_SHARE * tti_tuner_lag_borne(t);
+           tti_tuner_lag(t, current) > t->lag_share * LEFT_SHARE * tti_tuner_lag_borne(t);
 }

@@ -107,6 +107,7 @@ tt_tuner_open(const tt_space *space,
     fill_defaults(t);
     const tt_setting *start = options->start != NULL ? options->start : &t->search.base;
     t->busy = NAN;
+    t->lag_share = 1;
     tti_tuner_credit_open(t);
     tti_tuner_describe(t, &t->search.base, &t->own);
     t->warm = !tt_setting_equal(start, &t->search.base);

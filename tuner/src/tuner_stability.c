@@ -54,6 +54,8 @@ static const double OVERDUE = 1.1;
 // What is given up although the lag is borne is given up until the job has lasted so many times as
 // long.
 static const double GIVEN_UP = 4;
+// A lag of so much of what is borne may be to blame; then it becomes shorter by so much.
+static const double NEAR = 0.8, SHORTER = 0.9;
 // Neither is judged by fewer iterations: in the first thousand of a job that needs twenty a loss
 // that falls as it should still drowns in its noise.
 enum { JUDGED_FROM = 4000 };
@@ -269,32 +271,52 @@ is_confirmed(tt_tuner *t, const tt_est_trend *trend)
     return r->suspected > 0 && (double)t->iterations >= CONFIRMED * (double)r->suspected;
 }
 
+static int
+is_near_the_edge(const tt_tuner *t, const tti_tried *x)
+{
+    return is_longer(t, x) && tti_tuner_lag(t, x) > NEAR * tti_tuner_lag_borne(t);
+}
+
+// What the loss is not asked for any more, for people.
+static const char *
+give_up(tt_tuner *t, const tti_tried *current, int bears_it)
+{
+    tti_rise *r = &t->rise;
+    if (!bears_it) {
+        r->strict = r->stalls++ > 0 || !is_longer(t, current);
+        r->reach = fmax(t->own.delay, sqrt(t->own.delay * current->delay));
+        return "fewer iterations a push or fewer workers";
+    }
+    if (!is_plain(t, current)) {
+        r->plain_until = (uint64_t)(GIVEN_UP * (double)t->iterations);
+        return "transfer as at the start";
+    }
+    tti_tuner_lag_less(t, SHORTER * tti_tuner_lag(t, current));
+    return "a shorter lag";
+}
+
 const char *
 tti_tuner_stalls(tt_tuner *t)
 {
     tti_rise *r = &t->rise;
     const tti_tried *current = &t->tried[t->current];
     const int bears_it = isfinite(tti_tuner_lag_borne(t)) && tti_tuner_is_stable(t, current);
+    const int blameless =
+        bears_it ? is_plain(t, current) && !is_near_the_edge(t, current) : is_mild(t, current);
     tt_est_trend trend;
     // Where the delay is borne a broken promise is more likely the estimator's fault.
     const int overdue = is_overdue(t) && !bears_it;
-    if (t->iterations < JUDGED_FROM || (bears_it ? is_plain(t, current) : is_mild(t, current)) ||
-        !tti_tuner_follows(t, TT_TUNER_RULE_DELAY) || r->recovering || !look_at_trend(t, &trend)) {
+    if (t->iterations < JUDGED_FROM || blameless || !tti_tuner_follows(t, TT_TUNER_RULE_DELAY) ||
+        r->recovering || !look_at_trend(t, &trend)) {
         r->suspected = 0;
         return NULL;
     }
     if (!is_confirmed(t, &trend) && !overdue)
         return NULL;
-    if (bears_it) {
-        r->plain_until = (uint64_t)(GIVEN_UP * (double)t->iterations);
-    } else {
-        r->strict = r->stalls++ > 0 || !is_longer(t, current);
-        r->reach = fmax(t->own.delay, sqrt(t->own.delay * current->delay));
-    }
     r->since = t->iterations;
     r->suspected = 0;
     r->promised = INFINITY;
-    return bears_it ? "transfer as at the start" : "fewer iterations a push or fewer workers";
+    return give_up(t, current, bears_it);
 }
 
 double
