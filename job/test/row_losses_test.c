@@ -31,6 +31,18 @@ mean_of(double time)
     return sum;
 }
 
+// The losses of a batch; returns its own mean.
+static double
+measure(const uint32_t *rows, double time, float *losses)
+{
+    double mean = 0;
+    for (uint32_t i = 0; i < BATCH; i++) {
+        losses[i] = (float)loss_of(rows[i], time);
+        mean += losses[i] / (double)BATCH;
+    }
+    return mean;
+}
+
 static void
 shuffle(tt_rng *rng, uint32_t *order)
 {
@@ -58,11 +70,7 @@ one_batch_tells_of_all_rows(void **state)
         for (uint32_t b = 0; b < BATCHES; b++) {
             const double time = epoch + (double)b / BATCHES, truth = mean_of(time);
             float losses[BATCH];
-            double mean = 0;
-            for (uint32_t i = 0; i < BATCH; i++) {
-                losses[i] = (float)loss_of(order[b * BATCH + i], time);
-                mean += losses[i] / (double)BATCH;
-            }
+            const double mean = measure(order + b * BATCH, time, losses);
             const double level = tti_row_losses_note(&all, order + b * BATCH, losses, BATCH);
             assert_true(epoch == 0 ? isnan(level) : isfinite(level));
             if (epoch < 20)
@@ -97,11 +105,7 @@ neither_order_nor_a_steep_beginning_shows(void **state)
         for (uint32_t b = 0; b < BATCHES; b++) {
             const double time = 10 * (epoch + (double)b / BATCHES), truth = mean_of(time);
             float losses[BATCH];
-            double mean = 0;
-            for (uint32_t i = 0; i < BATCH; i++) {
-                losses[i] = (float)loss_of(order[b * BATCH + i], time);
-                mean += losses[i] / (double)BATCH;
-            }
+            const double mean = measure(order + b * BATCH, time, losses);
             const double level = tti_row_losses_note(&all, order + b * BATCH, losses, BATCH);
             own += (mean - truth) * (mean - truth) / BATCHES;
             told += (level - truth) * (level - truth) / BATCHES;
