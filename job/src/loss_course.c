@@ -3,14 +3,14 @@
 #include <string.h>
 
 void
-tti_course_open(tti_loss_course *course, uint32_t rows)
+tti_loss_course_open(tti_loss_course *course, uint32_t rows)
 {
-    *course = (tti_loss_course){.piece_rows = TT_MAX(rows, 1u) / (double)TTI_COURSE_PIECES};
+    *course = (tti_loss_course){.piece_rows = TT_MAX(rows, 1u) / (double)TTI_LOSS_COURSE_PIECES};
     (void)pthread_mutex_init(&course->lock, NULL);
 }
 
 void
-tti_course_close(tti_loss_course *course)
+tti_loss_course_close(tti_loss_course *course)
 {
     (void)pthread_mutex_destroy(&course->lock);
 }
@@ -30,21 +30,23 @@ tell(tti_loss_course *course, double loss)
 {
     uint64_t bits;
     memcpy(&bits, &loss, sizeof bits);
-    tt_store_relaxed(&course->loss[course->told % TTI_COURSE_KEPT], bits);
-    (void)tt_add_acq_rel(&course->told, 1); // acquired in tti_course_at
+    tt_store_relaxed(&course->loss[course->told % TTI_LOSS_COURSE_KEPT], bits);
+    (void)tt_add_acq_rel(&course->told, 1); // acquired in tti_loss_course_at
 }
 
 // The end of a piece, and all it tells of: of the first epoch's pieces those that it is half as
 // long again after, of later ones those that rows' last losses are of, in the mean.
 static void
-cut(tti_loss_course *course, const tti_course_totals *before, const tti_course_totals *now)
+cut(tti_loss_course *course,
+    const tti_loss_course_totals *before,
+    const tti_loss_course_totals *now)
 {
     const double end = now->pieces;
     if (course->cuts < TT_COUNT_OF(course->trained))
         course->trained[course->cuts] = now->trained;
     for (;;) {
         const double piece = (double)course->told + 0.5;
-        if (course->told < TTI_COURSE_PIECES) {
+        if (course->told < TTI_LOSS_COURSE_PIECES) {
             if (1.5 * piece > end)
                 return;
             tell(course, (trained_until(course, 1.5 * piece) - trained_until(course, 0.5 * piece)) /
@@ -60,14 +62,15 @@ cut(tti_loss_course *course, const tti_course_totals *before, const tti_course_t
 }
 
 void
-tti_course_extend(tti_loss_course *course, const tti_course_totals *now)
+tti_loss_course_extend(tti_loss_course *course, const tti_loss_course_totals *now)
 {
-    (void)pthread_mutex_lock(&course->lock);
+    if (pthread_mutex_trylock(&course->lock) != 0)
+        return;
     while ((double)(course->cuts + 1) <= now->pieces) {
-        const tti_course_totals before = course->seen;
+        const tti_loss_course_totals before = course->seen;
         const double share =
             ((double)++course->cuts - before.pieces) / (now->pieces - before.pieces);
-        course->seen = (tti_course_totals){
+        course->seen = (tti_loss_course_totals){
             .pieces = (double)course->cuts,
             .trained = before.trained + share * (now->trained - before.trained),
             .last = before.pieces > 0 ? before.last + share * (now->last - before.last) : now->last,
@@ -78,12 +81,13 @@ tti_course_extend(tti_loss_course *course, const tti_course_totals *now)
 }
 
 double
-tti_course_at(const tti_loss_course *course, uint64_t piece)
+tti_loss_course_at(const tti_loss_course *course, uint64_t piece)
 {
     const uint64_t told = tt_load_acquire(&course->told); // tell releases it
-    if (told == 0 || told > piece + TTI_COURSE_KEPT)
+    if (told == 0 || told > piece + TTI_LOSS_COURSE_KEPT)
         return NAN;
-    const uint64_t bits = tt_load_relaxed(&course->loss[TT_MIN(piece, told - 1) % TTI_COURSE_KEPT]);
+    const uint64_t bits =
+        tt_load_relaxed(&course->loss[TT_MIN(piece, told - 1) % TTI_LOSS_COURSE_KEPT]);
     double loss;
     memcpy(&loss, &bits, sizeof loss);
     return loss;

@@ -41,7 +41,7 @@ tti_row_losses_open(tti_row_losses *all, uint32_t rows)
         return TT_NOMEM;
     for (uint32_t i = 0; i < rows; i++)
         all->last[i] = noted_bits((noted){.loss = NAN});
-    tti_course_open(&all->course, rows);
+    tti_loss_course_open(&all->course, rows);
     return TT_OK;
 }
 
@@ -50,7 +50,7 @@ tti_row_losses_close(tti_row_losses *all)
 {
     if (all->last == NULL)
         return;
-    tti_course_close(&all->course);
+    tti_loss_course_close(&all->course);
     tt_mem_free(all->last);
     *all = (tti_row_losses){0};
 }
@@ -102,7 +102,7 @@ replace_all(
             continue;
         }
         const double fell = (double)now.loss - (double)before.loss;
-        const double then = tti_course_at(&all->course, before.piece);
+        const double then = tti_loss_course_at(&all->course, before.piece);
         c.last += fell;
         c.pieces += (uint64_t)now.piece - before.piece;
         if (isnan(then))
@@ -118,11 +118,12 @@ static void
 extend(tti_row_losses *all, uint64_t examples, double last, double trained)
 {
     const double known = (double)tt_load_relaxed(&all->known);
-    const tti_course_totals now = {.pieces = (double)examples / all->course.piece_rows,
-                                   .trained = trained,
-                                   .last = last / known,
-                                   .when = (double)tt_load_relaxed(&all->pieces) / known + 0.5};
-    tti_course_extend(&all->course, &now);
+    const tti_loss_course_totals now = {.pieces = (double)examples / all->course.piece_rows,
+                                        .trained = trained,
+                                        .last = last / known,
+                                        .when =
+                                            (double)tt_load_relaxed(&all->pieces) / known + 0.5};
+    tti_loss_course_extend(&all->course, &now);
 }
 
 double

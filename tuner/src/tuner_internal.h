@@ -384,7 +384,8 @@ void tti_tuner_calm(tt_tuner *t, const tt_est_window *w);
 int tti_tuner_does_not_recover(const tt_tuner *t);
 // The loss has stopped falling above the target under a setting that asks more of it than the start
 // setting does: from now on delays are shorter, or, where they are known to be borne, transfer is
-// as at the start for a while. Returns what of that, for people; NULL: it has not.
+// as at the start for a while or, near the edge, lags are shorter. Returns what of that, for
+// people; NULL: it has not.
 const char *tti_tuner_stalls(tt_tuner *t);
 // Iterations that rises took, until the loss was back where it had been.
 double tti_tuner_lost_iterations(const tt_tuner *t);
