@@ -19,7 +19,7 @@ enum { TTI_RECENT_LOSSES = 4096, TTI_RECENT_OWN = 100 };
 typedef struct tti_window {
     int open;
     uint32_t kept, dropped, invalid;
-    uint32_t invalid_row, high_row; // consecutive invalid losses; blocks above the old level
+    uint32_t invalid_row; // consecutive invalid losses
     uint32_t blocks_closed;
     int invalid_burst; // three invalid losses in a row were seen
     double examples;   // summed over kept samples
@@ -45,7 +45,7 @@ typedef struct tti_run {
         penalty; // assumed for the clock; frozen while the run lasts. penalty: nu's part
     double level, level_spread, level_n; // loss just before it; NAN if unknown
     double history_losses;               // how much the snapshot knew
-    uint32_t rising_windows;
+    uint32_t windows, rising_windows;    // that ended
     tti_series blocks;
     tti_mix_snapshot foretold; // the pooled curve when the run began
     int have_evidence;

@@ -9,6 +9,8 @@
 // A loss rises when it is clear by so many s.e. and does harm: more than so many s.d. of the
 // batches' own losses.
 static const double CLEAR_SE = 4, HARM_SD = 1;
+// It stays high when so much of the later half of a window is.
+static const double HIGH_SHARE = 0.75;
 
 uint32_t
 tt_est_full_window(uint32_t workers)
@@ -140,16 +142,9 @@ count_iteration(tt_estimator *est, const tt_est_sample *sample)
 static void
 note_block(tt_estimator *est, const tti_block *block)
 {
-    tti_window *window = &est->window;
-    const tti_run *run = &est->run;
-    window->blocks_closed++;
+    est->window.blocks_closed++;
     if (isnan(est->first_loss))
         est->first_loss = block->mean;
-    // However well the level is known: it swings, and a rise that drowns in the noise of the
-    // batches does no harm.
-    const double variance = fmax(block->spread, run->level_spread);
-    const double se = sqrt(variance / block->n + run->level_spread / run->level_n);
-    window->high_row = block->mean > run->level + CLEAR_SE * se ? window->high_row + 1 : 0;
     if (block->n >= TTI_BLOCK_LOSSES)
         est->under_row = block->mean <= tt_estimator_target_level(est) ? est->under_row + 1 : 0;
 }
@@ -424,6 +419,7 @@ tt_estimator_end(tt_estimator *est, int keep_slope, tt_est_window *out)
     flush_partial_block(est);
     est->method->end(est);
     const int rising = (out->flags & (TT_EST_RISING | TT_EST_DIVERGING)) != 0;
+    est->run.windows++;
     est->run.rising_windows = rising ? est->run.rising_windows + 1 : 0;
     tti_refresh(est);
     if (rising)
@@ -446,23 +442,68 @@ rises(const tti_course *course)
            course->slope * course->span > HARM_SD * course->own_sd;
 }
 
+// The later half of a window, two blocks at least, against the level before the run.
+typedef struct later_half {
+    double mean;
+    int stays_high; // most of its blocks are clearly above it
+} later_half;
+
+// However well the level is known: it swings, and a rise that drowns in the noise of the batches
+// does no harm. Nor does one that is over: near the edge of stability the loss of long windows goes
+// up for some dozen iterations every now and then, and comes down again by itself.
+static int
+is_high(const tti_run *run, const tti_block *block)
+{
+    const double variance = fmax(block->spread, run->level_spread);
+    const double se = sqrt(variance / block->n + run->level_spread / run->level_n);
+    return block->mean > run->level + CLEAR_SE * se;
+}
+
+static later_half
+look_at_later_half(const tt_estimator *est)
+{
+    tti_block blocks[TTI_SERIES_BLOCKS + 1];
+    uint32_t next = tti_series_view(&est->window.blocks, blocks);
+    double all = 0, n = 0, sum = 0, high = 0;
+    for (uint32_t i = 0; i < next; i++)
+        all += blocks[i].n;
+    const double half = floor(all / TTI_BLOCK_LOSSES / 2) * TTI_BLOCK_LOSSES;
+    const double wanted = fmax(half, 2 * TTI_BLOCK_LOSSES);
+    while (next > 0 && n < wanted) {
+        const tti_block *block = &blocks[--next];
+        n += block->n;
+        sum += block->n * block->mean;
+        high += is_high(&est->run, block) ? block->n : 0;
+    }
+    return (later_half){sum / n, n >= wanted && high >= HIGH_SHARE * n};
+}
+
+// Whether the loss of the window rises along a line, and, where it is the first under its setting,
+// to above the level before it: a line also rises that comes out of a trough.
+static int
+window_rises(const tt_estimator *est, const later_half *later)
+{
+    const double level = est->run.windows == 0 ? est->run.level : NAN;
+    tti_course own;
+    return tti_series_line(&est->window.blocks, &own) && rises(&own) &&
+           !(later->mean <= level + HARM_SD * own.own_sd);
+}
+
 static unsigned
 window_flags(const tt_estimator *est, const tt_est_window *out, const tti_course *of_run)
 {
     const tti_window *window = &est->window;
     const tti_run *run = &est->run;
+    const later_half later = look_at_later_half(est);
     unsigned flags = 0;
-    tti_course own;
     const uint32_t received = window->kept + window->invalid;
     if (out->kept < 8)
         flags |= TT_EST_TIME_ONLY;
     if (isnan(out->slope))
         flags |= TT_EST_FALLBACK;
-    if (window->high_row >= 2)
+    if (later.stays_high || window_rises(est, &later))
         flags |= TT_EST_RISING;
-    if (tti_series_line(&window->blocks, &own) && rises(&own))
-        flags |= TT_EST_RISING;
-    if (window->blocks_closed > 0 && rises(of_run)) // NAN does not
+    if (run->windows > 0 && window->blocks_closed > 0 && rises(of_run)) // NAN does not
         flags |= TT_EST_RISING;
     if (window->invalid_burst || (window->invalid >= 3 && 5 * window->invalid > received))
         flags |= TT_EST_DIVERGING;

@@ -3,84 +3,9 @@
 // Method: one test a row, named after it, driving the public interface with samples made by hand or
 // by a simulated job.
 #include "est_family.h"
+#include "est_feed.h"
 #include "est_state.h"
 #include "estimator_traces.h"
-
-#include <setjmp.h>
-
-#include <cmocka.h>
-
-static const double features[2] = {0.25, 0.5};
-
-static tt_estimator *
-open_with(double target)
-{
-    const tt_est_options options = {.target_loss = target, .budget_iterations = INFINITY};
-    tt_estimator *est = NULL;
-    assert_int_equal(tt_estimator_open(&options, &est, NULL), TT_OK);
-    return est;
-}
-
-typedef struct feed {
-    tt_estimator *est;
-    tt_rng rng;
-    uint64_t sequence, generation;
-    double now_s;
-    uint32_t workers;
-} feed;
-
-static feed
-feed_of(tt_estimator *est, uint32_t workers)
-{
-    feed f = {.est = est, .workers = workers};
-    tt_rng_init(&f.rng, 4711, TT_RNG_TEST, 0);
-    return f;
-}
-
-static void
-push(feed *f, double loss)
-{
-    const double cycle = 0.1 + 0.02 * tt_rng_uniform(&f->rng);
-    f->now_s += cycle / f->workers;
-    const tt_est_sample sample = {.generation = f->generation,
-                                  .sequence = f->sequence,
-                                  .worker = (uint32_t)(f->sequence % f->workers),
-                                  .examples = 64,
-                                  .loss = loss,
-                                  .time_s = f->now_s,
-                                  .cycle_s = cycle};
-    f->sequence++;
-    tt_estimator_add(f->est, &sample);
-}
-
-static void
-push_noisy(feed *f, uint32_t count, double from, double to, double sd)
-{
-    for (uint32_t i = 0; i < count; i++)
-        push(f, from + (to - from) * i / count + sd * tt_rng_normal(&f->rng));
-}
-
-static void
-begin(feed *f, uint32_t setting)
-{
-    tt_estimator_begin(f->est, setting, f->generation, f->workers, features, 2);
-}
-
-static tt_est_window
-end(feed *f, int keep)
-{
-    tt_est_window window;
-    tt_estimator_end(f->est, keep, &window);
-    return window;
-}
-
-static tt_est_remaining
-remaining(const feed *f)
-{
-    tt_est_remaining left;
-    tt_estimator_remaining(f->est, &left);
-    return left;
-}
 
 static void
 nan_or_inf_is_dropped_and_counted(void **state)
@@ -308,89 +233,6 @@ useless_fit_falls_back_to_the_pooled_estimate(void **state)
     const tt_est_remaining left = remaining(&f);
     assert_int_not_equal(left.flags & TT_EST_FALLBACK, 0);
     assert_true(left.log_iterations_sd >= 1.5 && isfinite(left.iterations_median));
-    tt_estimator_close(f.est);
-}
-
-static void
-rising_slope_is_flagged_and_changes_no_rate(void **state)
-{
-    TT_UNUSED(state);
-    feed f = feed_of(open_with(0.2), 4);
-    begin(&f, 1);
-    push_noisy(&f, 400, 0.9, 0.7, 0.02);
-    assert_int_equal(end(&f, 1).flags, 0);
-    double mean, sd, mean_after, sd_after;
-    tt_estimator_log_rate(f.est, 2, features, 2, &mean, &sd);
-    begin(&f, 2);
-    push_noisy(&f, 150, 0.70, 0.72, 0.01);
-    const tt_est_window window = end(&f, 1);
-    assert_int_not_equal(window.flags & TT_EST_RISING, 0);
-    assert_int_equal(window.flags & TT_EST_DIVERGING, 0);
-    tt_estimator_log_rate(f.est, 2, features, 2, &mean_after, &sd_after);
-    assert_true(mean == mean_after && sd == sd_after);
-    tt_estimator_close(f.est);
-}
-
-static void
-two_blocks_above_the_level_before_are_rising(void **state)
-{
-    TT_UNUSED(state);
-    feed f = feed_of(open_with(0.2), 8);
-    begin(&f, 1);
-    push_noisy(&f, 400, 0.8, 0.7, 0.05);
-    (void)end(&f, 1);
-    begin(&f, 2);
-    push_noisy(&f, 25, 0.80, 0.80, 0.05);
-    tt_est_window window;
-    tt_estimator_window(f.est, &window);
-    assert_int_equal(window.flags & TT_EST_RISING, 0); // one block
-    push_noisy(&f, 25, 0.80, 0.80, 0.05);
-    tt_estimator_window(f.est, &window);
-    assert_int_not_equal(window.flags & TT_EST_RISING, 0);
-    tt_estimator_close(f.est);
-}
-
-// In thousands of iterations a slope is clear that adds a fraction of what batches differ by.
-static void
-a_clear_slope_that_does_no_harm_is_no_rise(void **state)
-{
-    TT_UNUSED(state);
-    const double sd = 0.05;
-    for (int harmful = 0; harmful < 2; harmful++) {
-        feed f = feed_of(open_with(0.2), 4);
-        begin(&f, 1);
-        push_noisy(&f, 600, 0.7, 0.7, sd);
-        (void)end(&f, 1);
-        begin(&f, 2);
-        push_noisy(&f, 4000, 0.7, 0.7 + (harmful ? 2 : 0.5) * sd, sd);
-        const tt_est_window window = end(&f, 1);
-        assert_true(window.slope > 4 * window.slope_se); // clear
-        assert_int_equal(window.flags & TT_EST_RISING, harmful ? TT_EST_RISING : 0);
-        tt_estimator_close(f.est);
-    }
-}
-
-static void
-rising_again_is_diverging(void **state)
-{
-    TT_UNUSED(state);
-    feed f = feed_of(open_with(0.2), 4);
-    begin(&f, 1);
-    push_noisy(&f, 400, 0.9, 0.7, 0.02);
-    (void)end(&f, 1);
-    begin(&f, 1);
-    push_noisy(&f, 150, 0.70, 0.80, 0.01);
-    tt_est_window window = end(&f, 1);
-    assert_int_not_equal(window.flags & TT_EST_RISING, 0);
-    assert_int_equal(window.flags & TT_EST_DIVERGING, 0);
-    begin(&f, 1);
-    push_noisy(&f, 150, 0.80, 0.95, 0.01);
-    window = end(&f, 1);
-    assert_int_not_equal(window.flags & TT_EST_DIVERGING, 0);
-    // another setting starts with a clean record
-    begin(&f, 2);
-    push_noisy(&f, 150, 0.95, 0.90, 0.01);
-    assert_int_equal(end(&f, 1).flags & (TT_EST_RISING | TT_EST_DIVERGING), 0);
     tt_estimator_close(f.est);
 }
 
@@ -957,10 +799,6 @@ main(void)
         cmocka_unit_test(single_loss_under_target_is_noise),
         cmocka_unit_test(bound_is_raised_above_losses_and_target),
         cmocka_unit_test(useless_fit_falls_back_to_the_pooled_estimate),
-        cmocka_unit_test(rising_slope_is_flagged_and_changes_no_rate),
-        cmocka_unit_test(two_blocks_above_the_level_before_are_rising),
-        cmocka_unit_test(a_clear_slope_that_does_no_harm_is_no_rise),
-        cmocka_unit_test(rising_again_is_diverging),
         cmocka_unit_test(plateau_makes_the_time_left_infinite),
         cmocka_unit_test(slow_fall_under_much_noise_is_no_plateau),
         cmocka_unit_test(target_below_the_floor_is_unreachable),

@@ -68,8 +68,10 @@ typedef struct tti_tried {
     double delay; // iterations from reading parameters to applying their gradient, at most
     double lag;   // what was measured of it, in the mean; NAN: nothing
     double borne,
-        not_borne; // largest strain under which the loss fell; the one under which it rose
-    int row;       // of the process, -1 = none yet
+        not_borne;         // largest strain under which the loss fell; the one under which it rose
+    uint64_t rose_at;      // iterations: when it did
+    int is_alone_to_blame; // others bore that strain
+    int row;               // of the process, -1 = none yet
     double row_weight, row_stage; // iterations in it
     uint32_t row_windows;
     double log_t;                 // its value
@@ -80,8 +82,9 @@ typedef struct tti_tried {
     double seen_s;                // end of its last window
     uint64_t seen_window;
     uint32_t windows;
-    uint64_t iterations; // applied under it
-    uint64_t priced;     // of them, before the last change of the machine: in worth_s
+    uint64_t iterations;  // applied under it
+    uint64_t before_rise; // of them, before the loss last rose, under whatever setting
+    uint64_t priced;      // of them, before the last change of the machine: in worth_s
     tti_pace pace;
     uint32_t paper_row[TTI_PAPER_ROWS]; // of the process: its newest windows, round and round
     uint32_t paper_rows;                // ever entered

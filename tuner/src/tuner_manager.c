@@ -195,14 +195,15 @@ tt_tuner_measured(const tt_tuner *tuner, uint32_t id, tt_tuner_measurement *out)
     if (id >= tuner->tried_count)
         return 0;
     const tti_tried *s = &tuner->tried[id];
+    const int diverged = s->not_borne > s->borne;
     *out = (tt_tuner_measurement){.setting = s->setting,
                                   .log_s = NAN,
                                   .log_se = NAN,
                                   .windows = s->windows,
                                   .iterations = s->iterations,
                                   .abandoned = s->abandoned,
-                                  .refused = s->banned || s->not_borne > 0,
-                                  .diverged = s->not_borne > 0};
+                                  .refused = s->banned || diverged,
+                                  .diverged = diverged};
     tt_estimator_log_rate(tuner->estimator, id, s->feature, s->feature_count, &out->log_rate,
                           &out->log_rate_sd);
     if (s->weight_all > 0) {

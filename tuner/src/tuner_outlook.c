@@ -16,7 +16,7 @@ soundness(const tt_tuner *t, const tti_tried *x)
     for (uint32_t i = 0; i < t->tried_count; i++) {
         const tti_tried *bad = &t->tried[i];
         double apart = 0;
-        if (!(bad->not_borne > 0 && tti_tuner_is_out(t, bad)))
+        if (!(bad->not_borne > 0 && tti_tuner_is_out(t, bad)) || bad->is_alone_to_blame)
             continue;
         for (uint32_t k = 0; k < x->feature_count; k++) {
             double difference = (x->feature[k] - bad->feature[k]) / DIVERGENCE_REACH;

@@ -15,6 +15,10 @@
 // it, it explodes within a few iterations. So the strain is raised by steps from what was borne
 // (safe exploration: Sui et al. 2015), settings near a strain that was not borne are left out, and
 // after a rise nothing is tried until the loss is where it was. What all that takes is the guard's.
+// A rise under one setting says nothing against a strain that was borne for long since the last
+// one, by itself or by others: the loss may have gone up for what else is different in it, or by
+// chance. It is that setting alone that is left out then. And where it is known how far delays may
+// go a rise is not held against any for the rest of a job, whose loss bends less and less.
 // Where the learning rate falls, longer and longer delays are borne, also those that were not.
 //
 // Short of that limit the loss still ends the higher the longer the delay is (the stationary error
@@ -59,6 +63,10 @@ static const double NEAR = 0.8, SHORTER = 0.9;
 // Neither is judged by fewer iterations: in the first thousand of a job that needs twenty a loss
 // that falls as it should still drowns in its noise.
 enum { JUDGED_FROM = 4000 };
+// A strain is borne for long in so many delays.
+static const double BORNE_LONG = 200;
+// A rise is held against strains until the job has lasted so many times as long.
+static const double HELD_AGAINST = 4;
 // Delays that differ by less are the same.
 static const double SAME = 1.01;
 
@@ -90,14 +98,24 @@ largest_borne(const tt_tuner *t)
     return largest;
 }
 
+// The loss rose under it, which is not forgotten.
+static int
+is_held_against(const tt_tuner *t, const tti_tried *x)
+{
+    return x->not_borne > 0 && !(isfinite(tti_tuner_lag_borne(t)) &&
+                                 (double)t->iterations >= HELD_AGAINST * (double)x->rose_at);
+}
+
 // The smallest strain that was not borne, of those beyond the user's choice.
 static double
 ceiling(const tt_tuner *t)
 {
     double least = INFINITY;
-    for (uint32_t i = 0; i < t->tried_count; i++)
-        if (t->tried[i].not_borne > SAME * t->own.delay)
-            least = fmin(least, t->tried[i].not_borne);
+    for (uint32_t i = 0; i < t->tried_count; i++) {
+        const tti_tried *x = &t->tried[i];
+        if (x->not_borne > SAME * t->own.delay && !x->is_alone_to_blame && is_held_against(t, x))
+            least = fmin(least, x->not_borne);
+    }
     return least;
 }
 
@@ -134,7 +152,7 @@ may_reach(const tt_tuner *t, const tti_tried *x)
 int
 tti_tuner_is_out(const tt_tuner *t, const tti_tried *x)
 {
-    return x->banned || (x->not_borne > 0 && strain(t, x) > CEILING_SHARE * x->not_borne);
+    return x->banned || (is_held_against(t, x) && strain(t, x) > CEILING_SHARE * x->not_borne);
 }
 
 int
@@ -169,13 +187,33 @@ tti_tuner_is_to_blame(const tt_tuner *t)
     return !r->recovering || (double)(t->iterations - r->left_at) > BLAMELESS_DELAYS * delay;
 }
 
+// Iterations since the last rise that a strain was borne by any setting, but for this window's.
+static double
+iterations_borne(const tt_tuner *t, double least)
+{
+    double iterations = 0;
+    for (uint32_t i = 0; i < t->tried_count; i++) {
+        const tti_tried *x = &t->tried[i];
+        if (SAME * x->borne >= least)
+            iterations += (double)(x->iterations - x->before_rise);
+    }
+    if (SAME * t->tried[t->current].borne >= least)
+        iterations -= (double)(t->iterations - t->window_iterations);
+    return iterations;
+}
+
 void
 tti_tuner_rose(tt_tuner *t)
 {
     tti_rise *r = &t->rise;
     tti_tried *current = &t->tried[t->current];
     current->not_borne = strain(t, current);
+    current->is_alone_to_blame =
+        iterations_borne(t, current->not_borne) >= BORNE_LONG * current->delay;
     current->borne = 0;
+    current->rose_at = t->iterations;
+    for (uint32_t i = 0; i < t->tried_count; i++)
+        t->tried[i].before_rise = t->tried[i].iterations;
     if (!r->recovering) {
         r->recovering = 1;
         r->from = t->window_iterations;
