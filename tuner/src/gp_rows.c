@@ -158,6 +158,12 @@ tt_gp_get_params(const tt_gp *gp, tt_gp_params *out)
 }
 
 double
+tt_gp_noise_var(const tt_gp *gp)
+{
+    return gp->fitted ? exp(gp->params.noise) * gp->y_scale * gp->y_scale : 0;
+}
+
+double
 tt_gp_log_posterior(const tt_gp *gp)
 {
     return gp->log_posterior;

@@ -1,12 +1,15 @@
 // The gate: expected seconds saved against the seconds it costs to find out.
 //
 // B: the best known setting; cur: the one in force; X: a candidate; R(a, b): seconds a switch
-// loses. Delta: log of (time left under X / time left under B), mean m; s is the s.d. of what a
-// window can tell of it, the seconds an iteration, of the joint posterior.
+// loses. Delta: log of (time left under X / time left under B), mean m; s: the s.d. of what a
+// window can tell of it, the seconds an iteration, of the joint posterior; s~: that of the change
+// of m by a window of noise v (Frazier, Powell & Dayanik 2009, "The knowledge-gradient policy for
+// correlated normal beliefs", as if B were known). Where s is small against the noise, nearly all
+// that may be saved is beyond what a window tells, and looking for it would never end.
 //
-//     d     = -m / s
-//     EI(X) = left_B (Phi(d) - exp(m + s^2 / 2) Phi(d - s))
-//     C(X)  = R(cur, X) + Phi(-d) R(X, B) + E(window lost) + fit - R(cur, B)
+//     s~    = s^2 / sqrt(s^2 + v)       d = -m / s~
+//     EI(X) = left_B (Phi(d) - exp(m + s~^2 / 2) Phi(d - s~))
+//     C(X)  = R(cur, X) + Phi(m / s) R(X, B) + E(window lost) + fit - R(cur, B)
 //
 // Where cur = B these are the formulas of the tuner's page. After a failed trial the page compares
 // with the setting in force; here both ways lie open, "back to B" and "straight on to X", and going
@@ -72,12 +75,12 @@ score_one(sight *s, const double *x, double t_mean, double t_var)
 {
     tti_tried point;
     t_mean += describe_at(s, x, &point);
-    tti_outlook o = tti_tuner_outlook_from(t_mean, t_var, remembered(s, &point));
+    tti_outlook o = tti_tuner_outlook_from(s->frame, t_mean, t_var, remembered(s, &point));
     double worst = tti_tuner_worst_cost(s->t, s->frame, &point, &o);
     if (!tti_tuner_may_try(s->t, &point))
         return -INFINITY;
     s->least_worst_s = fmin(s->least_worst_s, worst);
-    return worst <= s->frame->trial_s ? tt_ei_log_saved(o.mean, o.sd, NULL, NULL) + log(o.sound)
+    return worst <= s->frame->trial_s ? tt_ei_log_saved(o.mean, o.told, NULL, NULL) + log(o.sound)
                                       : -INFINITY;
 }
 
@@ -105,9 +108,12 @@ score_gradient(void *self, const double *x, double *gradient)
     tt_gp_slice_gradient(s->frame->slice, x, &mean, &var, dm, dv);
     mean += describe_at(s, x, &point);
     score(self, x, 1, &value);
-    (void)tt_ei_log_saved(mean, sqrt(var), &by_mean, &by_sd);
+    // told = var / sqrt(all), so that d told / d var = (var / 2 + noise) / all^(3/2)
+    const double noise = s->frame->noise_var, all = var + noise;
+    (void)tt_ei_log_saved(mean, var / sqrt(all), &by_mean, &by_sd);
+    const double by_var = by_sd * (0.5 * var + noise) / (all * sqrt(all));
     for (uint32_t d = 0; d < s->t->search.dims; d++)
-        gradient[d] = by_mean * dm[d] + by_sd * dv[d] / (2 * sqrt(var));
+        gradient[d] = by_mean * dm[d] + by_var * dv[d];
     return value;
 }
 
@@ -117,7 +123,7 @@ weigh(const tt_tuner *t, const tti_frame *f, const tti_tried *x, tti_choice *c)
 {
     const tti_outlook *o = &c->outlook;
     double worse = o->sd > 0 ? tt_ei_phi(o->mean / o->sd) : o->mean > 0;
-    c->promise = exp(tt_ei_log_saved(o->mean, o->sd, NULL, NULL)) * o->sound;
+    c->promise = exp(tt_ei_log_saved(o->mean, o->told, NULL, NULL)) * o->sound;
     c->ei_s = f->left_s * c->promise * tti_tuner_credit(t, c->promise);
     c->cost_s = tti_tuner_switch_s(t, f->from, &x->setting) +
                 worse * tti_tuner_switch_s(t, f->best, &x->setting) +
@@ -271,6 +277,8 @@ open_frame(tt_tuner *t, int must_leave, tti_frame *f, tt_error *err)
         f->left_s = fmin(f->left_s, rest);
         f->left_long_s = fmin(f->left_long_s, rest);
     }
+    if (tti_tuner_follows(t, TT_TUNER_RULE_NOISE))
+        f->noise_var = tt_gp_noise_var(t->gp) + t->window_var;
     f->guard_s = tti_tuner_guard_left(t);
     if (!tti_tuner_follows(t, TT_TUNER_RULE_GUARD))
         f->guard_s = INFINITY;

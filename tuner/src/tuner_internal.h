@@ -93,8 +93,8 @@ typedef struct tti_tried {
 // What one (hypothetical) setting is compared with the reference.
 typedef struct tti_outlook {
     // Of log (time left under it / under the reference); the s.d. is that of the seconds per
-    // iteration alone.
-    double mean, sd;
+    // iteration alone. told: by how much a window under it is expected to move the mean, s.d.
+    double mean, sd, told;
     double sound;  // probability that the loss does not rise
     double t_mean; // of log (seconds per iteration / those of the reference)
 } tti_outlook;
@@ -119,6 +119,7 @@ typedef struct tti_frame {
     double best_rate;   // log rate of best and of the yardstick
     double start_rate;
     tt_gp_slice *slice; // differences to best
+    double noise_var;   // of a window's log seconds per iteration
 } tti_frame;
 
 typedef struct tti_choice {
@@ -246,6 +247,7 @@ struct tt_tuner {
     int fit_in_window;
     double lag_share;   // of what is used of the lag that can be borne: 1, less after stalls
     double busy;        // share of a worker's cycle that it computes, at the start; NAN: not known
+    double window_var;  // of a window's log seconds per iteration by its cycles, of late
     double window_loss; // of the iteration just before the window
     double paper_worst_s; // largest y told so far
     double ref_t; // what a trial is compared with: seconds per iteration, log rate and its id
@@ -399,7 +401,8 @@ double tti_tuner_lost_iterations(const tt_tuner *t);
 tti_statistics
 tti_tuner_statistics(const tt_tuner *t, const tti_frame *f, const tti_tried *x, uint32_t id);
 // From mean and variance of the difference in log seconds per iteration.
-tti_outlook tti_tuner_outlook_from(double t_mean, double t_var, const tti_statistics *s);
+tti_outlook
+tti_tuner_outlook_from(const tti_frame *f, double t_mean, double t_var, const tti_statistics *s);
 tti_outlook
 tti_tuner_outlook(const tt_tuner *t, const tti_frame *f, const tti_tried *x, uint32_t id);
 // Seconds that trying it may lose against the start setting, 97.5 %: both switches and the window.

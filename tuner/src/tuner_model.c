@@ -6,6 +6,8 @@
 // The user chose what can change statistics; windows cannot tell whether leaving that costs
 // iterations. Who leaves it must win this many s.d. of the rate more in time.
 static const double STATISTICS_CAUTION = 1;
+// Of the noise of windows: new against old ones.
+static const double NEWER = 0.1;
 static const double STAGE_MERGE = 0.1, REFIT_GROWTH = 1.1;
 enum { REFIT_ALWAYS_ROWS = 30, REFIT_EVALUATIONS = 40 };
 // Pushes beyond one a worker in a window in which a push brings several iterations: all workers
@@ -91,6 +93,8 @@ tt_status
 tti_tuner_add_row(tt_tuner *t, const tti_measured *m, tt_error *err)
 {
     tti_tried *s = &t->tried[t->current];
+    if (!m->broken_off)
+        t->window_var += (t->window_var > 0 ? NEWER : 1) * (m->var - t->window_var);
     if (s->abandoned && !m->broken_off && s->row >= 0) {
         // Broken off for being slow, which may have been bad luck; this window takes its place.
         s->row_weight = 0;

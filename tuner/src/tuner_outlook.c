@@ -36,10 +36,13 @@ tti_tuner_statistics(const tt_tuner *t, const tti_frame *f, const tti_tried *x, 
 // What is not known of the rate does not count as hope: a window is too short to tell, so that the
 // same settings would be tried again and again.
 tti_outlook
-tti_tuner_outlook_from(double t_mean, double t_var, const tti_statistics *s)
+tti_tuner_outlook_from(const tti_frame *f, double t_mean, double t_var, const tti_statistics *s)
 {
-    return (tti_outlook){
-        .mean = t_mean - s->log_rate, .sd = sqrt(t_var), .sound = s->sound, .t_mean = t_mean};
+    return (tti_outlook){.mean = t_mean - s->log_rate,
+                         .sd = sqrt(t_var),
+                         .told = t_var > 0 ? t_var / sqrt(t_var + f->noise_var) : 0,
+                         .sound = s->sound,
+                         .t_mean = t_mean};
 }
 
 // 97.5 % quantile of what a Gaussian process says whose scale is itself a belief: of Student's t,
@@ -73,7 +76,7 @@ tti_tuner_outlook(const tt_tuner *t, const tti_frame *f, const tti_tried *x, uin
     tti_statistics statistics = tti_tuner_statistics(t, f, x, id);
     tt_gp_slice_eval(f->slice, x->x, 1, &mean, &var);
     mean += x->trend - t->tried[f->best].trend;
-    return tti_tuner_outlook_from(mean, var, &statistics);
+    return tti_tuner_outlook_from(f, mean, var, &statistics);
 }
 
 // E[window lost against best], over 15 equally likely values of log t.

@@ -10,7 +10,7 @@ static const char *const names[TT_TUNER_RULES] = {
     [TT_TUNER_RULE_REST] = "rest",           [TT_TUNER_RULE_RATE] = "rate",
     [TT_TUNER_RULE_DELAY] = "delay",         [TT_TUNER_RULE_DRIFT] = "drift",
     [TT_TUNER_RULE_CURVATURE] = "curvature", [TT_TUNER_RULE_TREND] = "trend",
-    [TT_TUNER_RULE_CREDIT] = "credit",
+    [TT_TUNER_RULE_CREDIT] = "credit",       [TT_TUNER_RULE_NOISE] = "noise",
 };
 
 const char *

@@ -75,6 +75,7 @@ typedef enum tt_tuner_rule {
     TT_TUNER_RULE_CURVATURE,  // staleness ends where the loss bends too much for it
     TT_TUNER_RULE_TREND,      // more workers, servers, merging: quicker until seen otherwise
     TT_TUNER_RULE_CREDIT,     // of what trials promise as much is believed as earlier ones kept
+    TT_TUNER_RULE_NOISE,      // of what a setting may save as much counts as a window can tell
     TT_TUNER_RULES,
 } tt_tuner_rule;
 

@@ -95,6 +95,8 @@ TT_NODISCARD tt_status tt_gp_sample(tt_gp *gp, uint32_t steps, uint64_t seed, tt
 // a bordered row each, or a new factor where a row was replaced. errors as tt_gp_fit.
 TT_NODISCARD tt_status tt_gp_update(tt_gp *gp, tt_error *err);
 void tt_gp_get_params(const tt_gp *gp, tt_gp_params *out);
+// The common noise of one measurement: its variance, in units of y^2. 0 before the first fit.
+double tt_gp_noise_var(const tt_gp *gp);
 // Sets them by hand and factors. errors as tt_gp_fit.
 TT_NODISCARD tt_status tt_gp_set_params(tt_gp *gp, const tt_gp_params *params, tt_error *err);
 // Rows and hyperparameters as bytes, and back into a process just opened with the same options (the
