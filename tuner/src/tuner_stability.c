@@ -18,7 +18,7 @@
 // A rise under one setting says nothing against a strain that was borne for long since the last
 // one, by itself or by others: the loss may have gone up for what else is different in it, or by
 // chance. It is that setting alone that is left out then. And where it is known how far delays may
-// go a rise is not held against any for the rest of a job, whose loss bends less and less.
+// go (tuner_lag.c) a rise is not held against any for the rest of a job.
 // Where the learning rate falls, longer and longer delays are borne, also those that were not.
 //
 // Short of that limit the loss still ends the higher the longer the delay is (the stationary error
