@@ -111,6 +111,15 @@ start_over(tt_tuner *t, double shift)
     t->drifts++;
 }
 
+// The mean of the suspect residuals. The first window may have begun before the change, and shows
+// less of it then: where it shows no less than the others it is as good as they are.
+static double
+shift_of(const tti_drift *d)
+{
+    const double others = (d->sum - d->first) / (d->suspects - 1);
+    return fabs(d->first) < fabs(others) ? others : d->sum / d->suspects;
+}
+
 static void
 suspect(tt_tuner *t, double residual)
 {
@@ -154,8 +163,7 @@ tti_tuner_drift_watch(tt_tuner *t, const tti_measured *m)
         suspect(t, residual);
         if (!outlasts_bursts(t) || !beyond_chance(d, fmax(spread, m->var), p->n))
             return 0;
-        // The first of them may have begun before the change.
-        const double shift = (d->sum - d->first) / (d->suspects - 1);
+        const double shift = shift_of(d);
         learn_burst(d, shift);
         start_over(t, shift);
         d->suspects = 0;

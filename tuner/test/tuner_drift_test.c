@@ -140,11 +140,10 @@ slower_machine_is_noticed(void **state)
     assert_true(o.factor[o.seen / 2] > 1.8 && o.factor[o.seen / 2] < 2.2);
     changes(24, 0.5, &o);
     // While trial follows trial a faster machine looks like better settings, and is seen only when
-    // an old one is measured again: 5 of 24 when this was written (24 of 96, said .46 to .67 of the
-    // time, half of them .49 to .56).
+    // an old one is measured again: 5 of 24 when this was written (8 of 48; before rates stopped
+    // counting as hope 12 of 48), and none with a wrong factor.
     assert_true(o.seen >= 4);
-    assert_true(o.factor[o.seen / 2] > 0.45 && o.factor[o.seen / 2] < 0.58);
-    assert_true(o.factor[0] > 0.35 && o.factor[o.seen - 1] < 0.75);
+    assert_true(o.factor[0] > 0.4 && o.factor[o.seen - 1] < 0.6);
 }
 
 // After a change settings are tried again, and the ledger prices each part at its own speed.
