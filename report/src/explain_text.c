@@ -190,9 +190,8 @@ print_trial(const tti_printer *p, const tt_store_proposal *t)
                    tti_format_time(t->cost_seconds, b, sizeof b));
     if (t->realised_ratio > 0)
         tti_append(text, sizeof text, "; it was %.3gx", t->realised_ratio);
-    // The rest is a forecast, and a poor one at the beginning of a job: gain = rest (1 / ratio -
-    // 1).
-    if (isfinite(t->realised_gain_s) && t->realised_gain_s > 0 && t->realised_ratio < 1)
+    // gain = rest (1 / ratio - 1); the rest is a forecast, and a poor one early in a job
+    if (isfinite(t->realised_gain_s) && t->realised_gain_s > 0)
         tti_append(text, sizeof text, ", which saves %s if the rest takes %s, as then expected",
                    tti_format_time(t->realised_gain_s, a, sizeof a),
                    tti_format_time(t->realised_gain_s / (1 / t->realised_ratio - 1), b, sizeof b));

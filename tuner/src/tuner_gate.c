@@ -277,8 +277,7 @@ open_frame(tt_tuner *t, int must_leave, tti_frame *f, tt_error *err)
         f->left_s = fmin(f->left_s, rest);
         f->left_long_s = fmin(f->left_long_s, rest);
     }
-    if (tti_tuner_follows(t, TT_TUNER_RULE_NOISE))
-        f->noise_var = tt_gp_noise_var(t->gp) + t->window_var;
+    f->noise_var = tti_tuner_noise_var(t);
     f->guard_s = tti_tuner_guard_left(t);
     if (!tti_tuner_follows(t, TT_TUNER_RULE_GUARD))
         f->guard_s = INFINITY;

@@ -294,6 +294,8 @@ double tti_tuner_fit_seconds(const tt_tuner *t);
 double tti_tuner_log_rate(const tt_tuner *t, const tti_tried *setting, uint32_t id, double *sd);
 // The tried setting with the least posterior median of time left.
 uint32_t tti_tuner_incumbent(const tt_tuner *t, double stage);
+// Variance of a window's own noise, in log seconds per iteration; 0 where the rule is left out.
+double tti_tuner_noise_var(const tt_tuner *t);
 // Posterior of log seconds per iteration now.
 void tti_tuner_log_t(const tt_tuner *t, const tti_tried *s, double *mean, double *sd);
 

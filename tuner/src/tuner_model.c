@@ -174,6 +174,12 @@ tti_tuner_log_t(const tt_tuner *t, const tti_tried *s, double *mean, double *sd)
     *sd = sqrt(var);
 }
 
+double
+tti_tuner_noise_var(const tt_tuner *t)
+{
+    return tti_tuner_follows(t, TT_TUNER_RULE_NOISE) ? tt_gp_noise_var(t->gp) + t->window_var : 0;
+}
+
 uint32_t
 tti_tuner_incumbent(const tt_tuner *t, double stage)
 {

@@ -28,10 +28,7 @@ open_noisy(fixture *f, double var, int windows, unsigned without)
 static tti_outlook
 outlook(const fixture *f, double var)
 {
-    const tt_tuner *t = f->tuner;
-    const double noise =
-        tti_tuner_follows(t, TT_TUNER_RULE_NOISE) ? tt_gp_noise_var(t->gp) + t->window_var : 0;
-    const tti_frame frame = {.noise_var = noise};
+    const tti_frame frame = {.noise_var = tti_tuner_noise_var(f->tuner)};
     const tti_statistics same = {0, 1};
     return tti_tuner_outlook_from(&frame, 0, var, &same);
 }
