@@ -5,12 +5,12 @@
 #include <math.h>
 #include <string.h>
 
-enum { ARCHIVE_VERSION = 7 };
+enum { ARCHIVE_VERSION = 8 };
 
 static size_t
 image_bytes(void)
 {
-    return sizeof(tt_estimator) + TTI_RECENT_LOSSES * sizeof(double) + sizeof(tti_mix) +
+    return sizeof(tt_estimator) + TTI_RECENT_LOSSES * sizeof(double) + 2 * sizeof(tti_mix) +
            sizeof(tti_plateau);
 }
 
@@ -24,6 +24,7 @@ tt_estimator_save(const tt_estimator *est, tt_archive *out)
     TT_ARCHIVE(out, image);
     tt_archive_field(out, est->recent, TTI_RECENT_LOSSES * sizeof *est->recent);
     tt_archive_field(out, est->mix, sizeof *est->mix);
+    tt_archive_field(out, est->low_mix, sizeof *est->low_mix);
     tt_archive_field(out, est->plateau, sizeof *est->plateau);
 }
 
@@ -47,12 +48,14 @@ tt_estimator_load(tt_estimator *est, tt_archive *in)
     est->method = own.method;
     est->recent = own.recent;
     est->mix = own.mix;
+    est->low_mix = own.low_mix;
     est->plateau = own.plateau;
     est->told = own.told;
     est->told->known = 0;
     est->cycles = own.cycles; // of the window that was open: it ends here
     tt_archive_field(in, est->recent, TTI_RECENT_LOSSES * sizeof *est->recent);
     tt_archive_field(in, est->mix, sizeof *est->mix);
+    tt_archive_field(in, est->low_mix, sizeof *est->low_mix);
     tt_archive_field(in, est->plateau, sizeof *est->plateau);
     tt_est_window ignored;
     tt_estimator_end(est, 1, &ignored);

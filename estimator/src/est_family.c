@@ -4,6 +4,30 @@
 #include <math.h>
 #include <string.h>
 
+// Within-block variances are smoothed over nine neighbours: one of 25 losses is known to 30 %.
+void
+tti_history_data(const tti_series *history, double target, tti_curve_data *out)
+{
+    enum { REACH = 4 };
+    const uint32_t count = history->count;
+    out->count = count;
+    out->target = target;
+    for (uint32_t i = 0; i < count; i++) {
+        const tti_block *b = &history->blocks[i];
+        const uint32_t from = i > REACH ? i - REACH : 0, to = TT_MIN(i + REACH, count - 1);
+        double sum = 0, n = 0;
+        for (uint32_t j = from; j <= to; j++) {
+            sum += history->blocks[j].n * history->blocks[j].variance;
+            n += history->blocks[j].n;
+        }
+        const double least = 1e-12 + 1e-9 * fabs(b->mean);
+        out->x[i] = b->clock;
+        out->width[i] = b->width;
+        out->y[i] = b->mean;
+        out->variance[i] = sum / n / b->n + least * least;
+    }
+}
+
 double
 tti_log_iterations(double k)
 {

@@ -13,15 +13,19 @@ enum {
     TTI_FAMILIES = TT_EST_FAMILIES_MAX - TT_EST_CURVES_MAX // built-in ones
 };
 
-// The pooled history as points; y[i] is the mean loss of a block at clock x[i].
+// Points of the loss's course: y[i] at clock x[i], in the mean over width[i] of the clock. Mean
+// losses of the pooled history's blocks, or lowest looks (est_troughs.h).
 typedef struct tti_curve_data {
     uint32_t count;
     double x[TTI_CURVE_POINTS];
     double width[TTI_CURVE_POINTS];
     double y[TTI_CURVE_POINTS];
-    double variance[TTI_CURVE_POINTS]; // of y[i], from the spread within blocks; > 0
+    double variance[TTI_CURVE_POINTS]; // of y[i], > 0
     double target;                     // epsilon, NAN when there is none
 } tti_curve_data;
+
+// The history's blocks as points.
+void tti_history_data(const tti_series *history, double target, tti_curve_data *out);
 
 // One candidate curve of a posterior: floor ~ N(floor, floor_sd^2) given the shape.
 typedef struct tti_fit_node {

@@ -30,30 +30,6 @@ tti_mix_reset(tti_mix *mix, const tti_families *families)
         mix->weight[f] = families->list[f]->prior / total;
 }
 
-// Within-block variances are smoothed over nine neighbours: one of 25 losses is known to 30 %.
-static void
-fill_data(const tti_series *history, double target, tti_curve_data *out)
-{
-    enum { REACH = 4 };
-    const uint32_t count = history->count;
-    out->count = count;
-    out->target = target;
-    for (uint32_t i = 0; i < count; i++) {
-        const tti_block *b = &history->blocks[i];
-        const uint32_t from = i > REACH ? i - REACH : 0, to = TT_MIN(i + REACH, count - 1);
-        double sum = 0, n = 0;
-        for (uint32_t j = from; j <= to; j++) {
-            sum += history->blocks[j].n * history->blocks[j].variance;
-            n += history->blocks[j].n;
-        }
-        const double least = 1e-12 + 1e-9 * fabs(b->mean);
-        out->x[i] = b->clock;
-        out->width[i] = b->width;
-        out->y[i] = b->mean;
-        out->variance[i] = sum / n / b->n + least * least;
-    }
-}
-
 // Of times as long as the way gone.
 static double
 misfit_of(const tti_mix *mix, uint32_t f)
@@ -124,7 +100,7 @@ tell(const tti_families *families,
         if (!fits[f].ok || !(weight[f] > 0))
             continue;
         tti_family_inverse(families->list[f], &fits[f], now, target, &left);
-        if (left.ok && swings->sd > 0)
+        if (left.ok && (swings->sd > 0 || swings->above > 0))
             tti_passage_meet(families->list[f], &fits[f], now, target, swings, &left);
         if (!left.ok || !isfinite(left.log_mean) || !isfinite(left.log_sd))
             continue;
@@ -287,7 +263,7 @@ score_block(tti_mix *mix, const tti_families *families, const tti_curve_data *da
     weigh(mix, families);
 }
 
-// The history merged its blocks pairwise: counts halve, a half-known block counts as known.
+// The points were merged pairwise: counts halve, a half-known one counts as known.
 static void
 follow_doublings(tti_mix *mix, uint32_t doublings)
 {
@@ -298,28 +274,40 @@ follow_doublings(tti_mix *mix, uint32_t doublings)
     }
 }
 
-void
-tti_mix_sync(tti_mix *mix, const tti_families *families, const tti_series *history, double target)
+int
+tti_mix_is_behind(tti_mix *mix, uint32_t count, uint32_t doublings)
 {
-    follow_doublings(mix, history->doublings);
-    if (history->count == mix->blocks)
-        return;
-    tti_curve_data data;
-    fill_data(history, target, &data);
-    if (history->count < mix->blocks) {
+    follow_doublings(mix, doublings);
+    return count != mix->blocks;
+}
+
+void
+tti_mix_learn(tti_mix *mix, const tti_families *families, const tti_curve_data *data)
+{
+    if (data->count < mix->blocks) {
         memset(mix->older_blocks, 0, sizeof mix->older_blocks);
-        fit_all(mix, families, &data, data.count);
+        fit_all(mix, families, data, data->count);
         return;
     }
     // one fit for every 6 % more blocks, at most two a call: the weights need no more
-    const uint32_t fresh = data.count - mix->blocks;
-    const uint32_t stride = TT_MAX(TT_MAX(data.count / 16, (fresh + 1) / 2), 1u);
-    while (mix->blocks < data.count) {
-        const uint32_t end = TT_MIN(mix->blocks + stride, data.count);
+    const uint32_t fresh = data->count - mix->blocks;
+    const uint32_t stride = TT_MAX(TT_MAX(data->count / 16, (fresh + 1) / 2), 1u);
+    while (mix->blocks < data->count) {
+        const uint32_t end = TT_MIN(mix->blocks + stride, data->count);
         for (uint32_t i = mix->blocks; i < end; i++)
-            score_block(mix, families, &data, i);
-        fit_all(mix, families, &data, end);
+            score_block(mix, families, data, i);
+        fit_all(mix, families, data, end);
     }
+}
+
+void
+tti_mix_sync(tti_mix *mix, const tti_families *families, const tti_series *history, double target)
+{
+    tti_curve_data data;
+    if (!tti_mix_is_behind(mix, history->count, history->doublings))
+        return;
+    tti_history_data(history, target, &data);
+    tti_mix_learn(mix, families, &data);
 }
 
 const tti_fit *

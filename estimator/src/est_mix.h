@@ -18,7 +18,7 @@ typedef struct tti_mix_snapshot {
 
 // Without pointers: it is archived.
 typedef struct tti_mix {
-    tti_fit fits[TT_EST_FAMILIES_MAX]; // on the first `blocks` blocks of the history
+    tti_fit fits[TT_EST_FAMILIES_MAX]; // on the first `blocks` points
     uint32_t blocks, doublings;
     tti_fit older[TTI_MIX_OLDER][TT_EST_FAMILIES_MAX]; // fits that knew less, 6 % apart; a ring
     uint32_t older_blocks[TTI_MIX_OLDER];              // 0: none
@@ -37,8 +37,13 @@ typedef struct tti_mix {
 
 // Every call about one mix is handed the same families.
 void tti_mix_reset(tti_mix *mix, const tti_families *families);
-// Scores and fits what the history gained since the last call: at most four fits of each family,
-// over at most 128 blocks. A history that lost blocks (an abandoned trial) is fitted anew.
+// Whether there are other points than at the last call of tti_mix_learn: `count` of them, merged
+// pairwise so often.
+int tti_mix_is_behind(tti_mix *mix, uint32_t count, uint32_t doublings);
+// Scores and fits what `data` gained since the last call: at most four fits of each family, over at
+// most 128 points. With fewer than before (an abandoned trial) all are fitted anew.
+void tti_mix_learn(tti_mix *mix, const tti_families *families, const tti_curve_data *data);
+// Likewise, what the history gained.
 void
 tti_mix_sync(tti_mix *mix, const tti_families *families, const tti_series *history, double target);
 // What a family learned last; NULL: nothing.

@@ -1,12 +1,13 @@
-// When a loss that swings about its course meets the target: sooner than the course gets there, at
-// the first swing that is found below it.
+// When a loss that swings about its course, or above it, meets the target: at the first swing that
+// is found below it.
 #ifndef TT_EST_PASSAGE_H
 #define TT_EST_PASSAGE_H
 
 #include "est_family.h"
 
 typedef struct tti_swings {
-    double sd;    // about the course; 0: none
+    double sd;    // about the course, if that is their mean; 0: none
+    double above; // in the mean, of a course that is their foot; 0: it is not
     double every; // iterations between two looks at the target
     uint32_t row; // so many of them in a row must hold it
 } tti_swings;

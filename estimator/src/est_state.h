@@ -11,6 +11,7 @@
 #include "est_plateau.h"
 #include "est_rate.h"
 #include "est_swing.h"
+#include "est_troughs.h"
 #include "tt/estimator.h"
 
 enum { TTI_RECENT_LOSSES = 4096, TTI_RECENT_OWN = 100 };
@@ -123,10 +124,13 @@ struct tt_estimator {
     tti_noise noise;
     tti_swing swing;
     tti_looks looks;
+    tti_troughs troughs;
     tti_rate rate;
     tti_series history;
     uint64_t changes; // calls that change it
-    tti_mix *mix;     // own allocations: answers fit lazily behind a const estimator
+    // own allocations: answers fit lazily behind a const estimator
+    tti_mix *mix;     // of the history
+    tti_mix *low_mix; // of the troughs
     tti_plateau *plateau;
     tti_told *told;
 };
@@ -147,7 +151,7 @@ typedef struct tti_course {
 
 // 0 with under three blocks: all NAN.
 int tti_series_line(const tti_series *series, tti_course *out);
-// Brings the fits up to date with the history.
+// Brings the fits up to date with the history, and the troughs.
 void tti_refresh(const tt_estimator *est);
 // The rate model with the evidence of the running run.
 void tti_current_rate(const tt_estimator *est, tti_rate *out);

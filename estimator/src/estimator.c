@@ -6,6 +6,11 @@
 #include <math.h>
 #include <string.h>
 
+// Of a curve that lowest looks tell of.
+enum { LEAST_TROUGHS = 8 };
+// The target is called so from this probability on.
+static const double UNREACHABLE = 0.9;
+
 static const tti_method *const methods[] = {
     [TT_EST_POOLED] = &tti_method_pooled,
     [TT_EST_PAPER] = &tti_method_paper,
@@ -41,10 +46,11 @@ tt_estimator_open(const tt_est_options *options, tt_estimator **out, tt_error *e
     if (est) {
         est->recent = tt_mem_zalloc(TTI_RECENT_LOSSES, sizeof *est->recent);
         est->mix = tt_mem_zalloc(1, sizeof *est->mix);
+        est->low_mix = tt_mem_zalloc(1, sizeof *est->low_mix);
         est->plateau = tt_mem_zalloc(1, sizeof *est->plateau);
         est->told = tt_mem_zalloc(1, sizeof *est->told);
     }
-    if (!est || !est->recent || !est->mix || !est->plateau || !est->told) {
+    if (!est || !est->recent || !est->mix || !est->low_mix || !est->plateau || !est->told) {
         tt_estimator_close(est);
         return tt_error_set(err, TT_NOMEM, "estimator", NULL, "no memory for the estimator");
     }
@@ -63,6 +69,7 @@ tt_estimator_open(const tt_est_options *options, tt_estimator **out, tt_error *e
     est->last_time_s = NAN;
     tti_series_reset(&est->history);
     tti_mix_reset(est->mix, &est->families);
+    tti_mix_reset(est->low_mix, &est->families);
     tti_rate_init(&est->rate);
     *out = est;
     return TT_OK;
@@ -76,6 +83,7 @@ tt_estimator_close(tt_estimator *est)
     tti_cycles_fini(&est->cycles);
     tt_mem_free(est->recent);
     tt_mem_free(est->mix);
+    tt_mem_free(est->low_mix);
     tt_mem_free(est->plateau);
     tt_mem_free(est->told);
     tt_mem_free(est);
@@ -93,6 +101,7 @@ tt_estimator_look(tt_estimator *est, double loss)
 {
     est->changes++;
     tti_looks_add(&est->looks, loss);
+    tti_troughs_add(&est->troughs, tti_clock_now(est), loss);
 }
 
 void
@@ -103,6 +112,17 @@ tti_refresh(const tt_estimator *est)
     tti_mix_sync(est->mix, &est->families, &est->history, target);
     if (est->mix->blocks != before)
         tti_plateau_check(est->plateau, &est->history, target);
+}
+
+// Asked for only by answers: after a push the history's are enough.
+static void
+refresh_low(const tt_estimator *est)
+{
+    tti_curve_data data;
+    if (!tti_mix_is_behind(est->low_mix, est->troughs.count, est->troughs.doublings))
+        return;
+    tti_troughs_data(&est->troughs, est->options.target_loss, &data);
+    tti_mix_learn(est->low_mix, &est->families, &data);
 }
 
 // --- rate
@@ -197,14 +217,34 @@ pooled_reached(const tt_estimator *est)
     return est->under_row >= 2;
 }
 
+// By the slow course of the lowest looks and the swings above it, where enough of them are known;
+// else by that of the losses and the swings about it. There is no end only where neither sees one.
+static void
+mixture_left(const tt_estimator *est, tti_mixture *out)
+{
+    const double now = tti_clock_now(est);
+    tti_swings swings = {.every = est->options.look_every, .row = est->options.looks_held};
+    tti_mixture low = {0};
+    if (est->troughs.count >= LEAST_TROUGHS) {
+        refresh_low(est);
+        swings.above = tti_troughs_above(&est->troughs);
+        tti_mix_left(est->low_mix, &est->families, now, est->options.target_loss, &swings, &low);
+    }
+    if (low.count == 0 || low.unreachable > UNREACHABLE) {
+        swings.above = 0;
+        swings.sd = tti_swing_sd(&est->swing);
+        tti_mix_left(est->mix, &est->families, now, tt_estimator_target_level(est), &swings, out);
+    }
+    if (low.count > 0 && (low.unreachable <= UNREACHABLE || out->unreachable > UNREACHABLE))
+        *out = low;
+}
+
 static void
 pooled_answer(const tt_estimator *est, tti_answer *a)
 {
     const double target = tt_estimator_target_level(est);
-    const tti_swings swings = {tti_swing_sd(&est->swing), est->options.look_every,
-                               est->options.looks_held};
     tti_refresh(est);
-    tti_mix_left(est->mix, &est->families, tti_clock_now(est), target, &swings, &a->mixture);
+    mixture_left(est, &a->mixture);
     const double unreachable = a->mixture.unreachable;
     if (pooled_reached(est))
         a->flags |= TT_EST_REACHED;
@@ -220,7 +260,7 @@ pooled_answer(const tt_estimator *est, tti_answer *a)
     }
     if (is_plateau(est, &a->mixture))
         a->flags |= TT_EST_PLATEAU;
-    if (unreachable > 0.9)
+    if (unreachable > UNREACHABLE)
         a->flags |= TT_EST_UNREACHABLE;
     if (a->flags & (TT_EST_PLATEAU | TT_EST_UNREACHABLE))
         a->kind = TTI_ANSWER_NEVER;

@@ -89,40 +89,63 @@ noise_is_no_misfit(void **state)
 }
 
 static double
-median_left(double now, double target, double swing_sd)
+median_left(double now, double target, tti_swings swings)
 {
     tti_mixture mixture;
-    const tti_swings swings = {.sd = swing_sd, .every = EVERY, .row = ROW};
+    swings.every = EVERY;
+    swings.row = ROW;
     tti_mix_left(&mix, &families, now, target, &swings, &mixture);
     assert_true(mixture.count > 0);
     return exp(tti_mixture_quantile(&mixture, 0.5, 0, 0));
 }
 
-// Half the sum of squares of eight normals, which has the mean and the variance 4: in s.d. from the
-// mean.
+// Half the sum of squares of `squares` normals.
 static double
-swing(tt_rng *rng)
+sum_of_squares(int squares, tt_rng *rng)
 {
     double sum = 0;
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < squares; i++) {
         const double x = tt_rng_normal(rng);
         sum += 0.5 * x * x;
     }
-    return (sum - 4) / 2;
+    return sum;
+}
+
+// About the course as far as is usual (that of eight squares has the mean and the variance 4), or
+// above it.
+static double
+swing(const tti_swings *swings, tt_rng *rng)
+{
+    return swings->above > 0 ? swings->above * 2 * sum_of_squares(1, rng)
+                             : swings->sd * (sum_of_squares(8, rng) - 4) / 2;
 }
 
 // Iterations until so many looks in a row find the target held.
 static double
-play(const trace *t, double now, double target, double swing_sd, tt_rng *rng)
+play(const trace *t, double now, double target, const tti_swings *swings, tt_rng *rng)
 {
     int under = 0;
     double clock = now;
     while (under < ROW) {
         clock += EVERY;
         const double mean = trace_mean_loss(t, clock);
-        under = mean + swing_sd * swing(rng) <= target ? under + 1 : 0;
+        under = mean + swing(swings, rng) <= target ? under + 1 : 0;
     }
     return clock - now;
+}
+
+// Over what is told.
+static double
+played(double now, double target, tti_swings swings, tt_rng *rng)
+{
+    static double left[PLAYS];
+    for (int i = 0; i < PLAYS; i++)
+        left[i] = play(&exponential, now, target, &swings, rng);
+    const double truth = trace_quantile(left, PLAYS, 0.5);
+    const double told = median_left(now, target, swings);
+    print_message("swing %.3f about or %.3f above the course: met after %.0f, told %.0f\n",
+                  swings.sd, swings.above, truth, told);
+    return truth / told;
 }
 
 static void
@@ -130,21 +153,16 @@ targets_are_met_in_swings(void **state)
 {
     TT_UNUSED(state);
     const double now = BLOCKS * TTI_BLOCK_LOSSES, target = 0.32;
-    static double left[PLAYS];
     tt_rng rng;
     tt_rng_init(&rng, 7, TT_RNG_TEST, 0);
     live(&exponential, 1e-6, target, 1);
     const double course = trace_clock_of(&exponential, target) - now;
-    print_message("told without a swing: %.3f of it\n", median_left(now, target, 0) / course);
-    assert_true(fabs(median_left(now, target, 0) / course - 1) < 0.05);
-    for (double sd = 0.005; sd < 0.1; sd *= 2) {
-        for (int i = 0; i < PLAYS; i++)
-            left[i] = play(&exponential, now, target, sd, &rng);
-        const double truth = trace_quantile(left, PLAYS, 0.5);
-        const double told = median_left(now, target, sd);
-        print_message("swing of s.d. %.3f: met after %.0f, told %.0f; the course %.0f\n", sd, truth,
-                      told, course);
-        assert_true(fabs(log(told / truth)) < log(1.1));
+    const double without = median_left(now, target, (tti_swings){0});
+    print_message("told without a swing: %.3f of it\n", without / course);
+    assert_true(fabs(without / course - 1) < 0.05);
+    for (double size = 0.005; size < 0.1; size *= 2) {
+        assert_true(fabs(log(played(now, target, (tti_swings){.sd = size}, &rng))) < log(1.1));
+        assert_true(fabs(log(played(now, target, (tti_swings){.above = size}, &rng))) < log(1.1));
     }
 }
 
