@@ -151,7 +151,7 @@ typedef struct tti_course {
 
 // 0 with under three blocks: all NAN.
 int tti_series_line(const tti_series *series, tti_course *out);
-// Brings the fits up to date with the history, and the troughs.
+// Brings the fits up to date with the history.
 void tti_refresh(const tt_estimator *est);
 // The rate model with the evidence of the running run.
 void tti_current_rate(const tt_estimator *est, tti_rate *out);

@@ -34,7 +34,8 @@ tti_troughs_add(tti_troughs *troughs, double clock, double loss)
 {
     if (!isfinite(loss))
         return;
-    const tti_trough look = {clock, loss, loss, 1};
+    troughs->newest = fmax(troughs->newest, clock);
+    const tti_trough look = {troughs->newest, loss, loss, 1};
     troughs->pending = merge(&troughs->pending, &look);
     if (troughs->pending.looks < (uint32_t)LOOKS << troughs->doublings)
         return;

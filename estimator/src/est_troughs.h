@@ -22,9 +22,11 @@ typedef struct tti_trough {
 typedef struct tti_troughs {
     tti_trough list[TTI_TROUGHS], pending;
     uint32_t count, doublings;
+    double newest; // clock of the last look
 } tti_troughs;
 
-// loss: no number is not heard.
+// loss: no number is not heard. clock: one that was set back, as by a loss that rose, stands until
+// it is where it was.
 void tti_troughs_add(tti_troughs *troughs, double clock, double loss);
 // As points of the slow course.
 void tti_troughs_data(const tti_troughs *troughs, double target, tti_curve_data *out);

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-// Of a curve that lowest looks tell of.
+// A curve of the lowest looks needs so many.
 enum { LEAST_TROUGHS = 8 };
 // The target is called so from this probability on.
 static const double UNREACHABLE = 0.9;

@@ -104,21 +104,29 @@ merging_keeps_the_lowest(void **state)
     assert_true(fabs(kept_sum + troughs.pending.sum - sum) < 1e-9);
 }
 
-// A loss that was looked at twice without training, rose to the end, or is one and the same.
+// A loss that was looked at many times without training, or on a clock that was set back, that
+// rises to the end, or is one and the same.
 static void
 odd_looks_are_points(void **state)
 {
     TT_UNUSED(state);
-    for (int kind = 0; kind < 3; kind++) {
+    static const struct {
+        int clock_step, clock_wraps;
+        double rise;
+    } looks[] = {{0, 100, 0}, {1, 60, 0}, {1, 100, 0.01}, {1, 100, 0}};
+    for (size_t kind = 0; kind < TT_COUNT_OF(looks); kind++) {
         tti_troughs troughs = {.count = 0};
         tti_curve_data data;
         assert_true(tti_troughs_above(&troughs) == 0);
         for (int k = 0; k < 100; k++)
-            tti_troughs_add(&troughs, kind == 0 ? k / 50 : k, kind == 1 ? 1 + 0.01 * k : 2);
+            tti_troughs_add(&troughs, k % looks[kind].clock_wraps * looks[kind].clock_step,
+                            2 + looks[kind].rise * k);
         tti_troughs_data(&troughs, 0.5, &data);
         assert_int_equal(data.count, 25);
-        for (uint32_t i = 0; i < data.count; i++)
+        for (uint32_t i = 0; i < data.count; i++) {
+            assert_true(i == 0 || data.x[i] >= data.x[i - 1]);
             assert_true(isfinite(data.y[i]) && data.variance[i] > 0 && isfinite(data.variance[i]));
+        }
         assert_true(isfinite(tti_troughs_above(&troughs)));
     }
 }

@@ -125,6 +125,8 @@ void tt_estimator_begin(tt_estimator *est,
 void tt_estimator_add(tt_estimator *est, const tt_est_sample *sample);
 // What the target is about was evaluated over all rows: `loss`, with the regulariser where that
 // counts. As seldom or as often as the job does so; the samples before it are to be added first.
+// After some 32 looks what is left is told by the course of the lowest of them, which the swings of
+// a loss near the stable limit do not move (est_troughs.h).
 void tt_estimator_look(tt_estimator *est, double loss);
 // Iterations by which gradients may lag behind the parameters that they are applied to, in the
 // mean, before SGD of this step swings ever wider; INFINITY where the curvature was not measured.
