@@ -8,7 +8,7 @@
 typedef struct tti_swings {
     double sd;    // about the course, if that is their mean; 0: none
     double above; // in the mean, of a course that is their foot; 0: it is not
-    double every; // iterations between two looks at the target
+    double every; // iterations between two chances of looks that hold the target
     uint32_t row; // so many of them in a row must hold it
 } tti_swings;
 

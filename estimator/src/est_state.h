@@ -125,6 +125,8 @@ struct tt_estimator {
     tti_swing swing;
     tti_looks looks;
     tti_troughs troughs;
+    double lag; // by which gradients lag, in iterations: mean of the newest
+    uint32_t lag_samples;
     tti_rate rate;
     tti_series history;
     uint64_t changes; // calls that change it

@@ -9,6 +9,7 @@
 // A loss rises when it is clear by so many s.e. and does harm: more than so many s.d. of the
 // batches' own losses.
 static const double CLEAR_SE = 4, HARM_SD = 1;
+enum { LAG_SAMPLES = 200 };
 // It stays high when so much of the later half of a window is.
 static const double HIGH_SHARE = 0.75;
 
@@ -238,6 +239,8 @@ tt_estimator_add(tt_estimator *est, const tt_est_sample *sample)
     if (isfinite(sample->staleness)) {
         window->staleness += sample->staleness;
         window->stale++;
+        est->lag_samples = TT_MIN(est->lag_samples + 1, (uint32_t)LAG_SAMPLES);
+        est->lag += (sample->staleness - est->lag) / est->lag_samples;
     }
     window->examples += sample->examples;
     const double loss = loss_of(est, sample);

@@ -217,13 +217,24 @@ pooled_reached(const tt_estimator *est)
     return est->under_row >= 2;
 }
 
+// Where more than one look in a row must hold the target, iterations until there is another chance
+// of that. Near the stable limit of a lag the parameters swing by an angle of pi / (2 lag + 1) an
+// iteration (Levin and May, Theor. Population Biology 1976), the loss with a period of 2 lag + 1;
+// and a swing is much like the one before it, in which looks as far apart did not hold either.
+static double
+chance_every(const tt_estimator *est)
+{
+    const double every = est->options.look_every, SWINGS = 2;
+    return est->options.looks_held > 1 ? fmax(every, SWINGS * (2 * est->lag + 1)) : every;
+}
+
 // By the slow course of the lowest looks and the swings above it, where enough of them are known;
 // else by that of the losses and the swings about it. There is no end only where neither sees one.
 static void
 mixture_left(const tt_estimator *est, tti_mixture *out)
 {
     const double now = tti_clock_now(est);
-    tti_swings swings = {.every = est->options.look_every, .row = est->options.looks_held};
+    tti_swings swings = {.every = chance_every(est), .row = est->options.looks_held};
     tti_mixture low = {0};
     if (est->troughs.count >= LEAST_TROUGHS) {
         refresh_low(est);
@@ -232,6 +243,7 @@ mixture_left(const tt_estimator *est, tti_mixture *out)
     }
     if (low.count == 0 || low.unreachable > UNREACHABLE) {
         swings.above = 0;
+        swings.every = est->options.look_every;
         swings.sd = tti_swing_sd(&est->swing);
         tti_mix_left(est->mix, &est->families, now, tt_estimator_target_level(est), &swings, out);
     }

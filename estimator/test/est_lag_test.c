@@ -1,7 +1,8 @@
 // Goal: how far gradients may lag, as the estimator says it, is where the recursion of delayed SGD
 // turns from falling to swinging ever wider, merged pushes included; the curvature it goes by is
-// the median of the last measurements; a window knows its staleness. Method: the recursion itself,
-// on both sides of the limit; samples by hand.
+// the median of the last measurements; a window knows its staleness; a loss at the limit swings
+// with the period that is said. Method: the recursion itself, on both sides of the limit; samples
+// by hand.
 #include "tt/estimator.h"
 #include <math.h>
 
@@ -165,6 +166,31 @@ a_window_knows_its_staleness(void **state)
     tt_estimator_close(est);
 }
 
+// What the time left reckons with (estimator.c): at the limit of a lag x^2, and with it the loss,
+// comes to nothing every 2 lag + 1 iterations.
+static void
+a_loss_swings_with_the_lag(void **state)
+{
+    TT_UNUSED(state);
+    enum { STEPS = 20000, LAG_MAX = 64 };
+    static const uint32_t lags[] = {1, 4, 20, 60};
+    for (size_t l = 0; l < TT_COUNT_OF(lags); l++) {
+        const uint32_t lag = lags[l];
+        const double rate = 2 * sin(3.14159265358979323846 / (4.0 * lag + 2));
+        double x[LAG_MAX + 1], before = 1;
+        uint32_t crossings = 0;
+        for (uint32_t i = 0; i <= LAG_MAX; i++)
+            x[i] = 1;
+        for (uint32_t k = 0; k < STEPS; k++) {
+            double *oldest = &x[k % (lag + 1)];
+            *oldest = before - rate * *oldest;
+            crossings += (*oldest < 0) != (before < 0);
+            before = *oldest;
+        }
+        assert_true(fabs((double)STEPS / crossings / (2 * lag + 1) - 1) < 0.01);
+    }
+}
+
 int
 main(void)
 {
@@ -173,6 +199,7 @@ main(void)
         cmocka_unit_test(goes_by_the_median_of_the_last),
         cmocka_unit_test(foresees_curvature_that_grows),
         cmocka_unit_test(a_window_knows_its_staleness),
+        cmocka_unit_test(a_loss_swings_with_the_lag),
     };
     return cmocka_run_group_tests_name("lag", tests, NULL, NULL);
 }
