@@ -61,11 +61,12 @@ passed_after(const passage *p, double hazard)
     return p->ends && next > 0 ? p->k[p->steps] + hazard / next : p->k[p->steps];
 }
 
-// As of the first step that the course comes to later than that.
+// As of the first step that the course comes to later than k; of a course that is a mean, the last
+// step's, the widest.
 static double
-log_sd_at(const passage *p, double k)
+log_sd_at(const passage *p, const tti_swings *swings, double k)
 {
-    int i = 0;
+    int i = swings->above > 0 ? 0 : p->steps;
     while (i < p->steps && p->k[i] < k)
         i++;
     return p->log_sd[i];
@@ -101,5 +102,5 @@ tti_passage_meet(const tti_family *family,
     out->log_mean = tti_log_iterations(passed_after(&p, log(2)));
     const double early = tti_log_iterations(passed_after(&p, -log(0.9)));
     const double late = tti_log_iterations(passed_after(&p, -log(0.1)));
-    out->log_sd = hypot(log_sd_at(&p, exp(out->log_mean)), (late - early) / 2.563);
+    out->log_sd = hypot(log_sd_at(&p, swings, exp(out->log_mean)), (late - early) / 2.563);
 }

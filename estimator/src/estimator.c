@@ -228,35 +228,50 @@ chance_every(const tt_estimator *est)
     return est->options.looks_held > 1 ? fmax(every, SWINGS * (2 * est->lag + 1)) : every;
 }
 
-// By the slow course of the lowest looks and the swings above it, where enough of them are known;
-// else by that of the losses and the swings about it. There is no end only where neither sees one.
+// By the course of the losses and the swings about it.
 static void
-mixture_left(const tt_estimator *est, tti_mixture *out)
+left_by_losses(const tt_estimator *est, tti_mixture *out)
 {
-    const double now = tti_clock_now(est);
-    tti_swings swings = {.every = chance_every(est), .row = est->options.looks_held};
+    const tti_swings swings = {.sd = tti_swing_sd(&est->swing),
+                               .every = est->options.look_every,
+                               .row = est->options.looks_held};
+    tti_mix_left(est->mix, &est->families, tti_clock_now(est), tt_estimator_target_level(est),
+                 &swings, out);
+}
+
+// By the slow course of the lowest looks and the swings above it, where enough of them are known.
+static void
+left_by_looks(const tt_estimator *est, tti_mixture *out)
+{
+    if (est->troughs.count < LEAST_TROUGHS)
+        return;
+    refresh_low(est);
+    const tti_swings swings = {.above = tti_troughs_above(&est->troughs),
+                               .every = chance_every(est),
+                               .row = est->options.looks_held};
+    tti_mix_left(est->low_mix, &est->families, tti_clock_now(est), est->options.target_loss,
+                 &swings, out);
+}
+
+// The looks know better. There is no end only where neither sees one.
+static void
+mixture_left(const tt_estimator *est, int with_looks, tti_mixture *out)
+{
     tti_mixture low = {0};
-    if (est->troughs.count >= LEAST_TROUGHS) {
-        refresh_low(est);
-        swings.above = tti_troughs_above(&est->troughs);
-        tti_mix_left(est->low_mix, &est->families, now, est->options.target_loss, &swings, &low);
-    }
-    if (low.count == 0 || low.unreachable > UNREACHABLE) {
-        swings.above = 0;
-        swings.every = est->options.look_every;
-        swings.sd = tti_swing_sd(&est->swing);
-        tti_mix_left(est->mix, &est->families, now, tt_estimator_target_level(est), &swings, out);
-    }
+    if (with_looks)
+        left_by_looks(est, &low);
+    if (low.count == 0 || low.unreachable > UNREACHABLE)
+        left_by_losses(est, out);
     if (low.count > 0 && (low.unreachable <= UNREACHABLE || out->unreachable > UNREACHABLE))
         *out = low;
 }
 
 static void
-pooled_answer(const tt_estimator *est, tti_answer *a)
+answer_by_curves(const tt_estimator *est, int with_looks, tti_answer *a)
 {
     const double target = tt_estimator_target_level(est);
     tti_refresh(est);
-    mixture_left(est, &a->mixture);
+    mixture_left(est, with_looks, &a->mixture);
     const double unreachable = a->mixture.unreachable;
     if (pooled_reached(est))
         a->flags |= TT_EST_REACHED;
@@ -282,6 +297,12 @@ pooled_answer(const tt_estimator *est, tti_answer *a)
         if (a->kind == TTI_ANSWER_CURVE)
             a->kind = TTI_ANSWER_FALLBACK;
     }
+}
+
+static void
+pooled_answer(const tt_estimator *est, tti_answer *a)
+{
+    answer_by_curves(est, 1, a);
 }
 
 // The pool learns from every window whatever the method: nothing more to do at its ends.
@@ -342,23 +363,41 @@ answer_quantile(const tti_answer *a, double p, double shift, double extra_sd)
     return exp(tti_mixture_quantile(&a->mixture, p, shift, extra_sd));
 }
 
+static void
+tell_remaining(const tti_answer *a, tt_est_remaining *out)
+{
+    out->flags = a->flags;
+    out->iterations_p10 = answer_quantile(a, 0.1, 0, 0);
+    out->iterations_median = answer_quantile(a, 0.5, 0, 0);
+    out->iterations_p90 = answer_quantile(a, 0.9, 0, 0);
+    if (a->kind == TTI_ANSWER_BUDGET) {
+        out->log_iterations = tti_log_iterations(a->budget);
+        out->log_iterations_sd = 0;
+    } else if (a->kind == TTI_ANSWER_REACHED) {
+        out->log_iterations = 0;
+        out->log_iterations_sd = 2 * (1 - a->confidence);
+    } else {
+        tti_mixture_moments(&a->mixture, &out->log_iterations, &out->log_iterations_sd);
+    }
+}
+
 void
 tt_estimator_remaining(const tt_estimator *est, tt_est_remaining *out)
 {
     const tti_answer a = find_answer(est);
-    out->flags = a.flags;
-    out->iterations_p10 = answer_quantile(&a, 0.1, 0, 0);
-    out->iterations_median = answer_quantile(&a, 0.5, 0, 0);
-    out->iterations_p90 = answer_quantile(&a, 0.9, 0, 0);
-    if (a.kind == TTI_ANSWER_BUDGET) {
-        out->log_iterations = tti_log_iterations(a.budget);
-        out->log_iterations_sd = 0;
-    } else if (a.kind == TTI_ANSWER_REACHED) {
-        out->log_iterations = 0;
-        out->log_iterations_sd = 2 * (1 - a.confidence);
-    } else {
-        tti_mixture_moments(&a.mixture, &out->log_iterations, &out->log_iterations_sd);
+    tell_remaining(&a, out);
+}
+
+void
+tt_estimator_left_by_losses(const tt_estimator *est, tt_est_remaining *out)
+{
+    tti_answer a = {.kind = TTI_ANSWER_CURVE};
+    if (isnan(est->options.target_loss) || est->method != &tti_method_pooled) {
+        tt_estimator_remaining(est, out);
+        return;
     }
+    answer_by_curves(est, 0, &a);
+    tell_remaining(&a, out);
 }
 
 void

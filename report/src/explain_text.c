@@ -171,6 +171,14 @@ add_change(const tti_report *r, const tt_store_proposal *p, char *text, size_t s
         tti_append(text, size, " (%s)", difference);
 }
 
+// From a step to the end of the job, or to what is known of it so far.
+static double
+time_since(const tti_report *r, const tt_store_proposal *t)
+{
+    const double since_s = r->elapsed_s - t->time_s;
+    return since_s > 0 ? since_s : 0; // nor where either is not known
+}
+
 static void
 print_trial(const tti_printer *p, const tt_store_proposal *t)
 {
@@ -190,11 +198,11 @@ print_trial(const tti_printer *p, const tt_store_proposal *t)
                    tti_format_time(t->cost_seconds, b, sizeof b));
     if (t->realised_ratio > 0)
         tti_append(text, sizeof text, "; it was %.3gx", t->realised_ratio);
-    // gain = rest (1 / ratio - 1); the rest is a forecast, and a poor one early in a job
-    if (isfinite(t->realised_gain_s) && t->realised_gain_s > 0)
-        tti_append(text, sizeof text, ", which saves %s if the rest takes %s, as then expected",
-                   tti_format_time(t->realised_gain_s, a, sizeof a),
-                   tti_format_time(t->realised_gain_s / (1 / t->realised_ratio - 1), b, sizeof b));
+    const double since_s = time_since(p->report, t);
+    if (t->realised_ratio > 0 && t->realised_ratio < 1 && since_s > 0)
+        tti_append(text, sizeof text, ": without it the %s since then would have been %s",
+                   tti_format_time(since_s, a, sizeof a),
+                   tti_format_time(since_s / t->realised_ratio, b, sizeof b));
     tti_append(text, sizeof text, ".");
     (void)fprintf(p->out, "  %8s  ", tti_format_clock(t->time_s, clock, sizeof clock));
     tti_print_folded(p, 12, 12, text);
@@ -216,12 +224,19 @@ is_better(const tt_store_proposal *t)
     return tti_is(t->decision, "try") && t->realised_ratio > 0 && t->realised_ratio < 1;
 }
 
-// Whether a trial brought more than another one; of two that are alike the earlier one did.
-static int
-brought_more(const tt_store_proposal *a, const tt_store_proposal *b)
+// What a better trial brought: how much longer the time since then would have been without it. Not
+// what it was said to save when it was measured, which goes by what was then expected to be left.
+static double
+brought(const tti_report *r, const tt_store_proposal *t)
 {
-    double gain_a = isfinite(a->realised_gain_s) ? a->realised_gain_s : 0;
-    double gain_b = isfinite(b->realised_gain_s) ? b->realised_gain_s : 0;
+    return time_since(r, t) * (1 / t->realised_ratio - 1);
+}
+
+// Of two that brought as much the earlier one did more.
+static int
+brought_more(const tti_report *r, const tt_store_proposal *a, const tt_store_proposal *b)
+{
+    const double gain_a = brought(r, a), gain_b = brought(r, b);
     return gain_a > gain_b || (gain_a == gain_b && a->ordinal < b->ordinal);
 }
 
@@ -235,7 +250,7 @@ is_told(const tti_printer *p, const tt_store_proposal *t)
     size_t above = 0;
     for (size_t i = 0; i < p->report->proposals.count && is_better(t); i++) {
         const tt_store_proposal *other = TTI_AT(p->report->proposals, tt_store_proposal, i);
-        above += is_better(other) && brought_more(other, t);
+        above += is_better(other) && brought_more(p->report, other, t);
     }
     return is_better(t) && above < STEPS_SHOWN;
 }

@@ -31,11 +31,13 @@ least_left(const tt_tuner *t)
     return stage < 1 ? (double)t->iterations * (1 - stage) / stage : 0;
 }
 
+// By the losses alone. With the looks, too, the rest of a job whose loss swings is longer and
+// better known, and settings that swing more seem to be worth it (docs/rationale.md).
 void
 tti_tuner_left(const tt_tuner *t, double out[3])
 {
     tt_est_remaining r;
-    tt_estimator_remaining(t->estimator, &r);
+    tt_estimator_left_by_losses(t->estimator, &r);
     out[0] = r.iterations_p10;
     out[1] = r.iterations_median;
     out[2] = r.iterations_p90;

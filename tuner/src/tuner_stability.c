@@ -284,13 +284,14 @@ look_at_trend(const tt_tuner *t, tt_est_trend *out)
 }
 
 // By when the estimator was 90 % sure that the target would be reached. A loss that has come near
-// its own end above the target looks as if it were nearly there, for ever.
+// its own end above the target, or swings above it, looks as if it were nearly there, for ever; by
+// the losses alone, for the lowest looks go on falling and keep what they promise.
 static int
 is_overdue(tt_tuner *t)
 {
     tt_est_remaining left;
     double done = (double)t->iterations;
-    tt_estimator_remaining(t->estimator, &left);
+    tt_estimator_left_by_losses(t->estimator, &left);
     if ((left.flags & TT_EST_FALLBACK) == 0 && isfinite(left.iterations_p90) &&
         t->iterations >= JUDGED_FROM)
         t->rise.promised = fmin(t->rise.promised, done + left.iterations_p90);

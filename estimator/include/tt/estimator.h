@@ -156,6 +156,9 @@ void tt_estimator_log_rate(const tt_estimator *est,
 int tt_estimator_reached(const tt_estimator *est);
 // Iterations left from now at rate 1 (the pooled clock).
 void tt_estimator_remaining(const tt_estimator *est, tt_est_remaining *out);
+// The same by the course of the losses, whatever looks found: sooner than it comes where the loss
+// swings, which breaks what it promises. Others than the pooled method have one answer only.
+void tt_estimator_left_by_losses(const tt_estimator *est, tt_est_remaining *out);
 // Time left under a setting with log t ~ N(log_t, log_t_sd^2) and log r ~ N(log_r, log_r_sd^2).
 void tt_estimator_eta(const tt_estimator *est,
                       double log_t,
