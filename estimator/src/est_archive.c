@@ -51,7 +51,7 @@ tt_estimator_load(tt_estimator *est, tt_archive *in)
     est->low_mix = own.low_mix;
     est->plateau = own.plateau;
     est->told = own.told;
-    est->told->known = 0;
+    est->told[0].known = est->told[1].known = 0;
     est->cycles = own.cycles; // of the window that was open: it ends here
     tt_archive_field(in, est->recent, TTI_RECENT_LOSSES * sizeof *est->recent);
     tt_archive_field(in, est->mix, sizeof *est->mix);

@@ -134,7 +134,7 @@ struct tt_estimator {
     tti_mix *mix;     // of the history
     tti_mix *low_mix; // of the troughs
     tti_plateau *plateau;
-    tti_told *told;
+    tti_told *told; // with the looks, and by the losses alone
 };
 
 double tti_clock_at(const tt_estimator *est, double position);

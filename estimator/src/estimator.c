@@ -48,7 +48,7 @@ tt_estimator_open(const tt_est_options *options, tt_estimator **out, tt_error *e
         est->mix = tt_mem_zalloc(1, sizeof *est->mix);
         est->low_mix = tt_mem_zalloc(1, sizeof *est->low_mix);
         est->plateau = tt_mem_zalloc(1, sizeof *est->plateau);
-        est->told = tt_mem_zalloc(1, sizeof *est->told);
+        est->told = tt_mem_zalloc(2, sizeof *est->told);
     }
     if (!est || !est->recent || !est->mix || !est->low_mix || !est->plateau || !est->told) {
         tt_estimator_close(est);
@@ -315,8 +315,9 @@ pooled_window(tt_estimator *est)
 const tti_method tti_method_pooled = {"pooled", pooled_window, pooled_window, pooled_answer,
                                       pooled_reached};
 
+// By the losses alone where that is asked for, and the method tells it apart.
 static tti_answer
-find_answer(const tt_estimator *est)
+find_answer(const tt_estimator *est, int with_looks)
 {
     tti_answer a = {.kind = TTI_ANSWER_CURVE};
     if (isnan(est->options.target_loss)) {
@@ -325,9 +326,13 @@ find_answer(const tt_estimator *est)
         a.budget = fmax(est->options.budget_iterations - (double)est->iterations, 0);
         return a;
     }
-    tti_told *told = est->told;
+    const int apart = !with_looks && est->method == &tti_method_pooled;
+    tti_told *told = &est->told[apart];
     if (!told->known || told->changes != est->changes) {
-        est->method->answer(est, &a);
+        if (apart)
+            answer_by_curves(est, 0, &a);
+        else
+            est->method->answer(est, &a);
         *told = (tti_told){1, est->changes, a};
     }
     return told->answer;
@@ -364,40 +369,34 @@ answer_quantile(const tti_answer *a, double p, double shift, double extra_sd)
 }
 
 static void
-tell_remaining(const tti_answer *a, tt_est_remaining *out)
+tell_remaining(const tt_estimator *est, int with_looks, tt_est_remaining *out)
 {
-    out->flags = a->flags;
-    out->iterations_p10 = answer_quantile(a, 0.1, 0, 0);
-    out->iterations_median = answer_quantile(a, 0.5, 0, 0);
-    out->iterations_p90 = answer_quantile(a, 0.9, 0, 0);
-    if (a->kind == TTI_ANSWER_BUDGET) {
-        out->log_iterations = tti_log_iterations(a->budget);
+    const tti_answer a = find_answer(est, with_looks);
+    out->flags = a.flags;
+    out->iterations_p10 = answer_quantile(&a, 0.1, 0, 0);
+    out->iterations_median = answer_quantile(&a, 0.5, 0, 0);
+    out->iterations_p90 = answer_quantile(&a, 0.9, 0, 0);
+    if (a.kind == TTI_ANSWER_BUDGET) {
+        out->log_iterations = tti_log_iterations(a.budget);
         out->log_iterations_sd = 0;
-    } else if (a->kind == TTI_ANSWER_REACHED) {
+    } else if (a.kind == TTI_ANSWER_REACHED) {
         out->log_iterations = 0;
-        out->log_iterations_sd = 2 * (1 - a->confidence);
+        out->log_iterations_sd = 2 * (1 - a.confidence);
     } else {
-        tti_mixture_moments(&a->mixture, &out->log_iterations, &out->log_iterations_sd);
+        tti_mixture_moments(&a.mixture, &out->log_iterations, &out->log_iterations_sd);
     }
 }
 
 void
 tt_estimator_remaining(const tt_estimator *est, tt_est_remaining *out)
 {
-    const tti_answer a = find_answer(est);
-    tell_remaining(&a, out);
+    tell_remaining(est, 1, out);
 }
 
 void
 tt_estimator_left_by_losses(const tt_estimator *est, tt_est_remaining *out)
 {
-    tti_answer a = {.kind = TTI_ANSWER_CURVE};
-    if (isnan(est->options.target_loss) || est->method != &tti_method_pooled) {
-        tt_estimator_remaining(est, out);
-        return;
-    }
-    answer_by_curves(est, 0, &a);
-    tell_remaining(&a, out);
+    tell_remaining(est, 0, out);
 }
 
 void
@@ -408,7 +407,7 @@ tt_estimator_eta(const tt_estimator *est,
                  double log_r_sd,
                  tt_est_eta *out)
 {
-    const tti_answer a = find_answer(est);
+    const tti_answer a = find_answer(est, 1);
     // A budget counts iterations as they come: their statistical rate does not matter.
     const int paced = a.kind != TTI_ANSWER_BUDGET;
     const double shift = log_t - (paced ? log_r : 0);
