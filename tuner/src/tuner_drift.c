@@ -11,13 +11,24 @@
 // here is learned from those that passed, believed or not; only what outlasts them is believed from
 // then on. A trial that was broken off is no measure of its setting: it was for being slow, which
 // may have been bad luck.
+//
+// A setting's first window is compared with nothing. But the process told what to expect of it:
+//
+//     e = log t - what was promised,   s'^2 = its variance + spread^2,   surprise when |e| > 2 s'
+//
+// Two trials in a row that surprise to the same side send the job back to a setting that is known
+// well. Where that is suspect too, to their side, they count as windows before it, and their (e /
+// s')^2 with the square of the sum's; but the size of a change is told by known settings alone.
 #include "tuner_internal.h"
 #include <math.h>
+#include <stdlib.h>
 
 // The first windows of a setting may have been unlucky: the job's own spread is believed after
 // these.
 enum { SUSPECTS = 3, SUSPECT_WINDOWS_MAX = 20, KNOWN_WINDOWS = 3 };
 static const double SUSPECT_SD = 2, BELIEF_SD = 3;
+// Trials in a row that surprise; windows of known settings that are needed beside them.
+enum { SURPRISES = 2, SUSPECTS_BESIDE = 2 };
 // A change is believed when it has lasted this multiple of the longest burst so far, ...
 static const double OUTLASTS = 1.5;
 // ... and, as no burst may have been seen yet, at least a hundredth of the job so far, but no more
@@ -33,6 +44,14 @@ static const double PACE_WINDOWS = 8, SPREAD_WINDOWS = 50;
 static const double UNLIKE_SHARE = 0.5;
 // What the mean over all windows of a setting keeps of their weight.
 static const double FORGET_SHARE = 0.1;
+
+// Variance of a window about the mean of its setting's windows.
+static double
+spread_of(const tti_drift *d)
+{
+    const double prior = SPREAD_PRIOR_WINDOWS * SPREAD_PRIOR * SPREAD_PRIOR;
+    return (d->squares + prior) / (d->n + SPREAD_PRIOR_WINDOWS);
+}
 
 static void
 remember(tti_pace *p, double log_t)
@@ -66,15 +85,17 @@ outlasts_bursts(const tt_tuner *t)
     const tti_drift *d = &t->drift;
     const double so_far = t->now_s - t->begin_s;
     const double least = fmax(OUTLASTS * d->burst_s, fmin(SUSPECT_S, SUSPECT_SHARE * so_far));
-    return d->suspects >= SUSPECTS && t->now_s - d->since_s >= fmin(least, BURST_SHARE * so_far);
+    return d->suspects >= SUSPECTS_BESIDE && d->suspects + d->before >= SUSPECTS &&
+           t->now_s - d->since_s >= fmin(least, BURST_SHARE * so_far);
 }
 
-// Their sum, of so many residuals about a mean of n windows, is more than windows' spread explains.
+// Their sum, of so many residuals about a mean of n windows, with the trials just before them is
+// more than windows' spread explains.
 static int
 beyond_chance(const tti_drift *d, double var, double n)
 {
     const double k = d->suspects;
-    return fabs(d->sum) > BELIEF_SD * sqrt(var * (k + k * k / n));
+    return d->sum * d->sum / (var * (k + k * k / n)) + d->before_squares > BELIEF_SD * BELIEF_SD;
 }
 
 static void
@@ -127,11 +148,15 @@ suspect(tt_tuner *t, double residual)
     if (d->sum * residual < 0)
         passed(d, t->window_begin_s);
     if (d->suspects == 0) {
+        const int together = abs(d->surprises) >= SURPRISES && d->surprises * residual > 0;
         d->sum = 0;
         d->first = residual;
-        d->since_s = t->window_begin_s;
+        d->since_s = together ? d->surprised_s : t->window_begin_s;
         d->since_iterations = t->window_iterations;
+        d->before = together ? (uint32_t)abs(d->surprises) : 0;
+        d->before_squares = together ? d->surprise : 0;
     }
+    d->surprises = 0;
     d->suspects++;
     d->sum += residual;
 }
@@ -142,20 +167,63 @@ tti_tuner_drift_suspected(const tt_tuner *t)
     return t->drift.suspects > 0 && t->drift.suspects < SUSPECT_WINDOWS_MAX;
 }
 
+// A trial's window against what was promised of it.
+static void
+note_trial(tt_tuner *t, const tti_measured *m)
+{
+    tti_drift *d = &t->drift;
+    const double error = m->log_t - log(t->ref_t) - t->expected_t;
+    const double var = t->expected_sd * t->expected_sd + fmax(spread_of(d), m->var);
+    const int side = error < 0 ? -1 : 1;
+    if (!isfinite(error) || fabs(error) <= SUSPECT_SD * sqrt(var) || (m->broken_off && side < 0)) {
+        d->surprises = 0;
+        return;
+    }
+    if (d->surprises * side <= 0) {
+        d->surprises = 0;
+        d->surprise = 0;
+        d->surprised_s = t->window_begin_s;
+    }
+    d->surprises += side;
+    d->surprise += error * error / var;
+}
+
+// The best setting of those known from windows enough.
+uint32_t
+tti_tuner_drift_control(const tt_tuner *t)
+{
+    uint32_t best = TTI_TUNER_NOBODY;
+    double least = INFINITY;
+    if (abs(t->drift.surprises) < SURPRISES || !tti_tuner_follows(t, TT_TUNER_RULE_DRIFT))
+        return best;
+    for (uint32_t i = 0; i < t->tried_count; i++) {
+        const tti_tried *s = &t->tried[i];
+        if (s->row < 0 || s->pace.n < KNOWN_WINDOWS || tti_tuner_is_out(t, s))
+            continue;
+        const double value = s->log_t - tti_tuner_log_rate(t, s, i, NULL);
+        if (value < least) {
+            least = value;
+            best = i;
+        }
+    }
+    return best;
+}
+
 int
 tti_tuner_drift_watch(tt_tuner *t, const tti_measured *m)
 {
     tti_drift *d = &t->drift;
     tti_pace *p = &t->tried[t->current].pace;
     const double residual = m->log_t - p->mean;
+    if (t->trial && t->current != 0)
+        note_trial(t, m);
     if (m->broken_off)
         return 0;
     if (p->n < 1 || t->trial || !tti_tuner_follows(t, TT_TUNER_RULE_DRIFT)) {
         remember(p, m->log_t);
         return 0;
     }
-    const double prior = SPREAD_PRIOR_WINDOWS * SPREAD_PRIOR * SPREAD_PRIOR;
-    double spread = (d->squares + prior) / (d->n + SPREAD_PRIOR_WINDOWS);
+    double spread = spread_of(d);
     if (p->n < KNOWN_WINDOWS)
         spread = fmax(spread, SPREAD_PRIOR * SPREAD_PRIOR);
     const double sd = sqrt(fmax(spread, m->var) * (1 + 1 / p->n));
@@ -170,6 +238,7 @@ tti_tuner_drift_watch(tt_tuner *t, const tti_measured *m)
         return 1;
     }
     passed(d, t->window_begin_s);
+    d->surprises = 0;
     // Of a mean of n windows: its own error is no spread of windows.
     d->squares += residual * residual / (1 + 1 / p->n);
     d->n += 1;

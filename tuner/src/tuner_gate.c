@@ -398,14 +398,14 @@ control_due(const tt_tuner *t, const tti_frame *f)
 }
 
 static void
-measure_again(const tt_tuner *t, const tti_frame *f, uint32_t id, tti_choice *out)
+measure_again(const tt_tuner *t, const tti_frame *f, uint32_t id, const char *why, tti_choice *out)
 {
     *out = (tti_choice){.decision = TT_TUNER_MOVE,
                         .id = id,
                         .setting = t->tried[id].setting,
                         .outlook = tti_tuner_outlook(t, f, &t->tried[id], id)};
     (void)snprintf(out->reason, sizeof out->reason,
-                   "measuring setting %u again: last seen %llu windows ago", id,
+                   "measuring setting %u again: %slast seen %llu windows ago", id, why,
                    (unsigned long long)(t->window_index - t->tried[id].seen_window));
 }
 
@@ -459,6 +459,11 @@ compete(tt_tuner *t, const tti_frame *f, tti_choice *out, tt_error *err)
     }
     if (check_due(t, f, out))
         return TT_OK;
+    const uint32_t known = tti_tuner_drift_control(t);
+    if (known != TTI_TUNER_NOBODY && known != f->from) {
+        measure_again(t, f, known, "the last trials did not take what was expected of them, ", out);
+        return TT_OK;
+    }
     enter_planned(t, f, &c);
     if (t->plan_done == planned) {
         TT_TRY(enter_search(t, f, &c, err));
@@ -471,7 +476,7 @@ compete(tt_tuner *t, const tti_frame *f, tti_choice *out, tt_error *err)
     if (start_is_stale(t, f)) {
         recheck_start(t, f, out);
     } else if (c.value > 0 && c.best.decision == TT_TUNER_TRY && control != TTI_TUNER_NOBODY) {
-        measure_again(t, f, control, out);
+        measure_again(t, f, control, "", out);
         t->plan_done = planned;
     } else if (c.value > 0) {
         if (c.best.decision == TT_TUNER_TRY && c.worst > f->guard_s) // not by the ledger alone

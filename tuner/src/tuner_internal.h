@@ -25,6 +25,12 @@ typedef struct tti_drift {
     double sum, first; // of their residuals; the first one
     double since_s;    // when the first of them began
     uint64_t since_iterations;
+    // Consecutive trials that took more (less: negative) than they were promised to; sum of the
+    // squares of by how many s.d.; when the first of them began.
+    int surprises;
+    double surprise, surprised_s;
+    uint32_t before; // such trials just before the suspect windows, to their side, and their sum
+    double before_squares;
     double burst_s;   // the longest that came and went
     double shift;     // the last change believed, in the logarithm; 0 = none
     double changed_s; // when it began
@@ -431,6 +437,9 @@ tti_tuner_decide(tt_tuner *t, int must_leave, tti_choice *out, tti_frame *frame,
 int tti_tuner_drift_watch(tt_tuner *t, const tti_measured *m);
 // A change is suspected: the setting in force should stay until it is known.
 int tti_tuner_drift_suspected(const tt_tuner *t);
+// The last trials all took more than they were promised to, or all less: a well known setting to
+// measure, lest the machine has changed. TTI_TUNER_NOBODY: they did not, or none is known so well.
+uint32_t tti_tuner_drift_control(const tt_tuner *t);
 
 // ---- tuner_words.c: reasons ------------------------------------------------------------------
 
