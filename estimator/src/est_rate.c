@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum { FEATURES = TT_EST_FEATURES_MAX };
+static const double FAR = 2.5, DEGREES = 4;
 
 void
 tti_rate_init(tti_rate *rate)
@@ -45,10 +46,14 @@ tti_rate_update(tti_rate *rate, const double *u, double value, double variance)
 {
     TT_ASSERT(variance > 0);
     double gain[FEATURES];
-    const double total = spread(rate, u, gain) + variance;
+    const double known = spread(rate, u, gain);
     double surprise = value;
     for (int i = 0; i < FEATURES; i++)
         surprise -= rate->mean[i] * u[i];
+    // What is far from all that is known tells of a wrong forecast rather than of the setting:
+    // beyond FAR s.d. it counts about as Student's t has it.
+    const double squares = surprise * surprise / (known + variance);
+    const double total = known + variance * (1 + fmax(squares - FAR * FAR, 0) / (DEGREES + 1));
     if (!isfinite(surprise) || !isfinite(total))
         return;
     for (int i = 0; i < FEATURES; i++)

@@ -1,6 +1,7 @@
-// Goal: the statistical rate moves only on evidence, and the noise ratio sees staleness.
-// Method: the Bayesian update against a brute-force posterior, noise windows of known spread, pure
-// noise over 10,000 seeds, and simulated settings of known rate.
+// Goal: the statistical rate moves only on evidence, little on what tells of a wrong forecast, and
+// the noise ratio sees staleness. Method: the Bayesian update against a brute-force posterior,
+// noise windows of known spread, pure noise over 10,000 seeds, and simulated settings of known
+// rate.
 #include "est_noise.h"
 #include "est_rate.h"
 #include "estimator_traces.h"
@@ -56,6 +57,40 @@ rate_is_clamped_and_charged_for_noise(void **state)
         tti_rate_update(&rate, u, 30, 1e-6);
     tti_rate_predict(&rate, u, 0, &mean, &sd);
     assert_true(fabs(mean - log(5)) < 1e-15);
+}
+
+// A slope five times the forecast's is the forecast's doing: with a s.d. of 0.43 a Gaussian would
+// move the rate by 0.053. One that is not far from what is known counts as a Gaussian has it, and
+// many that agree are believed.
+static void
+far_slopes_hardly_move_the_rate(void **state)
+{
+    TT_UNUSED(state);
+    tti_rate rate;
+    const double u[TT_EST_FEATURES_MAX] = {1};
+    double mean, sd, least = 1;
+    tti_rate_init(&rate);
+    tti_rate_update(&rate, u, 4, 0.43 * 0.43);
+    tti_rate_predict(&rate, u, 0, &mean, &sd);
+    assert_true(mean > 0 && mean < 0.01);
+    assert_true(sd < 0.05 && sd > 0.049);
+    tti_rate_init(&rate);
+    tti_rate_update(&rate, u, -0.2, 0.1 * 0.1); // 1.8 s.d. of both
+    tti_rate_predict(&rate, u, 0, &mean, &sd);
+    assert_true(fabs(mean + 0.2 * 0.2) < 1e-12 && fabs(sd - 0.05 * sqrt(0.8)) < 1e-12);
+    for (double value = 0; value > -4; value -= 0.01) {
+        tti_rate_init(&rate);
+        tti_rate_update(&rate, u, value, 0.1 * 0.1);
+        tti_rate_predict(&rate, u, 0, &mean, &sd);
+        assert_true(mean <= 0);
+        least = fmin(least, mean);
+    }
+    assert_true(least < -0.05 && mean > -0.02); // the most is believed of what is 2.5 s.d. away
+    tti_rate_init(&rate);
+    for (int i = 0; i < 40; i++)
+        tti_rate_update(&rate, u, -0.5, 0.1 * 0.1);
+    tti_rate_predict(&rate, u, 0, &mean, &sd);
+    assert_true(mean < -0.3);
 }
 
 static void
@@ -225,6 +260,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(update_agrees_with_a_grid_posterior),
         cmocka_unit_test(rate_is_clamped_and_charged_for_noise),
+        cmocka_unit_test(far_slopes_hardly_move_the_rate),
         cmocka_unit_test(detrended_spread_is_that_of_the_noise),
         cmocka_unit_test(noise_ratio_sees_the_noisy_setting_only),
         cmocka_unit_test(settled_setting_does_not_become_its_own_reference),
