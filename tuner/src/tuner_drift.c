@@ -67,6 +67,15 @@ passed(tti_drift *d, double end_s)
     if (d->suspects > 0)
         d->burst_s = fmax(d->burst_s, end_s - d->since_s);
     d->suspects = 0;
+    d->surprises = 0;
+}
+
+// Trials just before the suspect windows that surprised to their side.
+static uint32_t
+trials_before(const tti_drift *d)
+{
+    const uint32_t trials = (uint32_t)abs(d->surprises);
+    return trials >= SURPRISES && d->surprises * d->sum > 0 ? trials : 0;
 }
 
 // What was taken for a change and went away again was a burst too.
@@ -85,7 +94,7 @@ outlasts_bursts(const tt_tuner *t)
     const tti_drift *d = &t->drift;
     const double so_far = t->now_s - t->begin_s;
     const double least = fmax(OUTLASTS * d->burst_s, fmin(SUSPECT_S, SUSPECT_SHARE * so_far));
-    return d->suspects >= SUSPECTS_BESIDE && d->suspects + d->before >= SUSPECTS &&
+    return d->suspects >= SUSPECTS_BESIDE && d->suspects + trials_before(d) >= SUSPECTS &&
            t->now_s - d->since_s >= fmin(least, BURST_SHARE * so_far);
 }
 
@@ -95,7 +104,8 @@ static int
 beyond_chance(const tti_drift *d, double var, double n)
 {
     const double k = d->suspects;
-    return d->sum * d->sum / (var * (k + k * k / n)) + d->before_squares > BELIEF_SD * BELIEF_SD;
+    const double trials = trials_before(d) > 0 ? d->surprise : 0;
+    return d->sum * d->sum / (var * (k + k * k / n)) + trials > BELIEF_SD * BELIEF_SD;
 }
 
 static void
@@ -148,17 +158,15 @@ suspect(tt_tuner *t, double residual)
     if (d->sum * residual < 0)
         passed(d, t->window_begin_s);
     if (d->suspects == 0) {
-        const int together = abs(d->surprises) >= SURPRISES && d->surprises * residual > 0;
         d->sum = 0;
         d->first = residual;
-        d->since_s = together ? d->surprised_s : t->window_begin_s;
+        d->since_s = t->window_begin_s;
         d->since_iterations = t->window_iterations;
-        d->before = together ? (uint32_t)abs(d->surprises) : 0;
-        d->before_squares = together ? d->surprise : 0;
     }
-    d->surprises = 0;
     d->suspects++;
     d->sum += residual;
+    if (d->suspects == 1 && trials_before(d) > 0)
+        d->since_s = d->surprised_s;
 }
 
 int
@@ -188,25 +196,12 @@ note_trial(tt_tuner *t, const tti_measured *m)
     d->surprise += error * error / var;
 }
 
-// The best setting of those known from windows enough.
 uint32_t
-tti_tuner_drift_control(const tt_tuner *t)
+tti_tuner_drift_control(const tt_tuner *t, double stage)
 {
-    uint32_t best = TTI_TUNER_NOBODY;
-    double least = INFINITY;
     if (abs(t->drift.surprises) < SURPRISES || !tti_tuner_follows(t, TT_TUNER_RULE_DRIFT))
-        return best;
-    for (uint32_t i = 0; i < t->tried_count; i++) {
-        const tti_tried *s = &t->tried[i];
-        if (s->row < 0 || s->pace.n < KNOWN_WINDOWS || tti_tuner_is_out(t, s))
-            continue;
-        const double value = s->log_t - tti_tuner_log_rate(t, s, i, NULL);
-        if (value < least) {
-            least = value;
-            best = i;
-        }
-    }
-    return best;
+        return TTI_TUNER_NOBODY;
+    return tti_tuner_best_known(t, stage, KNOWN_WINDOWS);
 }
 
 int
@@ -235,10 +230,10 @@ tti_tuner_drift_watch(tt_tuner *t, const tti_measured *m)
         learn_burst(d, shift);
         start_over(t, shift);
         d->suspects = 0;
+        d->surprises = 0;
         return 1;
     }
     passed(d, t->window_begin_s);
-    d->surprises = 0;
     // Of a mean of n windows: its own error is no spread of windows.
     d->squares += residual * residual / (1 + 1 / p->n);
     d->n += 1;

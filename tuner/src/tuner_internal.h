@@ -25,12 +25,10 @@ typedef struct tti_drift {
     double sum, first; // of their residuals; the first one
     double since_s;    // when the first of them began
     uint64_t since_iterations;
-    // Consecutive trials that took more (less: negative) than they were promised to; sum of the
-    // squares of by how many s.d.; when the first of them began.
+    // Consecutive trials that took more (less: negative) than they were promised to, just now or
+    // before the suspect windows; sum of the squares of by how many s.d.; when the first began.
     int surprises;
     double surprise, surprised_s;
-    uint32_t before; // such trials just before the suspect windows, to their side, and their sum
-    double before_squares;
     double burst_s;   // the longest that came and went
     double shift;     // the last change believed, in the logarithm; 0 = none
     double changed_s; // when it began
@@ -298,7 +296,10 @@ TT_NODISCARD tt_status tti_tuner_refit(tt_tuner *t, tt_error *err);
 // About what a fit and a search cost, in seconds of one core.
 double tti_tuner_fit_seconds(const tt_tuner *t);
 double tti_tuner_log_rate(const tt_tuner *t, const tti_tried *setting, uint32_t id, double *sd);
-// The tried setting with the least posterior median of time left.
+// The tried setting with the least posterior median of time left, of those with so many recent
+// windows; TTI_TUNER_NOBODY: there is none.
+uint32_t tti_tuner_best_known(const tt_tuner *t, double stage, double windows);
+// The same of all; the first one where there is none.
 uint32_t tti_tuner_incumbent(const tt_tuner *t, double stage);
 // Variance of a window's own noise, in log seconds per iteration; 0 where the rule is left out.
 double tti_tuner_noise_var(const tt_tuner *t);
@@ -439,7 +440,7 @@ int tti_tuner_drift_watch(tt_tuner *t, const tti_measured *m);
 int tti_tuner_drift_suspected(const tt_tuner *t);
 // The last trials all took more than they were promised to, or all less: a well known setting to
 // measure, lest the machine has changed. TTI_TUNER_NOBODY: they did not, or none is known so well.
-uint32_t tti_tuner_drift_control(const tt_tuner *t);
+uint32_t tti_tuner_drift_control(const tt_tuner *t, double stage);
 
 // ---- tuner_words.c: reasons ------------------------------------------------------------------
 

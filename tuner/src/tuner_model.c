@@ -181,16 +181,17 @@ tti_tuner_noise_var(const tt_tuner *t)
 }
 
 uint32_t
-tti_tuner_incumbent(const tt_tuner *t, double stage)
+tti_tuner_best_known(const tt_tuner *t, double stage, double windows)
 {
     uint32_t best = TTI_TUNER_NOBODY;
     double least = INFINITY;
     tt_gp_slice *slice = NULL;
     if (t->gp == NULL || tt_gp_slice_open(t->gp, stage, NULL, &slice, NULL) != TT_OK)
-        return 0;
+        return best;
     for (uint32_t i = 0; i < t->tried_count; i++) {
         const tti_tried *s = &t->tried[i];
-        if (s->row < 0 || tti_tuner_is_out(t, s) || !tti_tuner_is_borne(t, s))
+        if (s->row < 0 || s->pace.n < windows || tti_tuner_is_out(t, s) ||
+            !tti_tuner_is_borne(t, s))
             continue;
         double mean = tt_gp_slice_mean(slice, s->x) + s->trend;
         mean -= tti_tuner_log_rate(t, s, i, NULL);
@@ -200,5 +201,12 @@ tti_tuner_incumbent(const tt_tuner *t, double stage)
         }
     }
     tt_gp_slice_close(slice);
+    return best;
+}
+
+uint32_t
+tti_tuner_incumbent(const tt_tuner *t, double stage)
+{
+    const uint32_t best = tti_tuner_best_known(t, stage, 0);
     return best != TTI_TUNER_NOBODY ? best : 0;
 }
