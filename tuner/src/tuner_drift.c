@@ -16,9 +16,11 @@
 //
 //     e = log t - what was promised,   s'^2 = its variance + spread^2,   surprise when |e| > 2 s'
 //
-// Two trials in a row that surprise to the same side send the job back to a setting that is known
-// well. Where that is suspect too, to their side, they count as windows before it, and their (e /
-// s')^2 with the square of the sum's; but the size of a change is told by known settings alone.
+// Two trials in a row that surprise to the same side send the job back to the best setting that is
+// known well, or, where none is yet, to the best one: not to the better known of worse ones, which
+// may be slow for another reason than what has changed, and not feel it. Where that is suspect too,
+// to their side, they count as windows before it, and their (e / s')^2 with the square of the
+// sum's; but the size of a change is told by known settings alone.
 #include "tuner_internal.h"
 #include <math.h>
 #include <stdlib.h>
@@ -201,7 +203,8 @@ tti_tuner_drift_control(const tt_tuner *t, double stage)
 {
     if (abs(t->drift.surprises) < SURPRISES || !tti_tuner_follows(t, TT_TUNER_RULE_DRIFT))
         return TTI_TUNER_NOBODY;
-    return tti_tuner_best_known(t, stage, KNOWN_WINDOWS);
+    const uint32_t known = tti_tuner_best_known(t, stage, KNOWN_WINDOWS);
+    return known != TTI_TUNER_NOBODY ? known : tti_tuner_best_known(t, stage, 1);
 }
 
 int

@@ -159,8 +159,10 @@ slower_machine_is_noticed(void **state)
     static outcome o;
     changes(24, 2, 0.4, &o);
     assert_true(o.seen >= 0.9 * o.jobs);
-    // Where it changes among trials: what they should have taken gives it away, and seldom if not.
-    assert_true(o.doubted >= 3 && o.doubts_before <= 3);
+    // Where it changes among trials: what they should have taken gives it away, also where nothing
+    // is known well yet (in 9 jobs; in 5 where only what is known well is asked), and seldom if
+    // not.
+    assert_true(o.doubted >= 7 && o.doubts_before <= 3);
     assert_true(o.windows[o.seen * 9 / 10] <= 5);
     assert_true(o.delay[o.seen / 2] < 2);
     assert_true(o.factor[o.seen / 2] > 1.8 && o.factor[o.seen / 2] < 2.2);
