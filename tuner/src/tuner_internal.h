@@ -438,8 +438,9 @@ tti_tuner_decide(tt_tuner *t, int must_leave, tti_choice *out, tti_frame *frame,
 int tti_tuner_drift_watch(tt_tuner *t, const tti_measured *m);
 // A change is suspected: the setting in force should stay until it is known.
 int tti_tuner_drift_suspected(const tt_tuner *t);
-// The last trials all took more than they were promised to, or all less: a well known setting to
-// measure, lest the machine has changed. TTI_TUNER_NOBODY: they did not, or none is known so well.
+// The last trials all took more than they were promised to, or all less: the best setting that is
+// known well to measure, or, where none is, the best one, lest the machine has changed.
+// TTI_TUNER_NOBODY: they did not, or none is known.
 uint32_t tti_tuner_drift_control(const tt_tuner *t, double stage);
 
 // ---- tuner_words.c: reasons ------------------------------------------------------------------
