@@ -203,8 +203,9 @@ tti_tuner_drift_control(const tt_tuner *t, double stage)
 {
     if (abs(t->drift.surprises) < SURPRISES || !tti_tuner_follows(t, TT_TUNER_RULE_DRIFT))
         return TTI_TUNER_NOBODY;
-    const uint32_t known = tti_tuner_best_known(t, stage, KNOWN_WINDOWS);
-    return known != TTI_TUNER_NOBODY ? known : tti_tuner_best_known(t, stage, 1);
+    const double by_s = t->drift.surprised_s; // the trials cannot speak for themselves
+    const uint32_t known = tti_tuner_best_known(t, stage, KNOWN_WINDOWS, by_s);
+    return known != TTI_TUNER_NOBODY ? known : tti_tuner_best_known(t, stage, 1, by_s);
 }
 
 int

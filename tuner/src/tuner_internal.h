@@ -297,8 +297,8 @@ TT_NODISCARD tt_status tti_tuner_refit(tt_tuner *t, tt_error *err);
 double tti_tuner_fit_seconds(const tt_tuner *t);
 double tti_tuner_log_rate(const tt_tuner *t, const tti_tried *setting, uint32_t id, double *sd);
 // The tried setting with the least posterior median of time left, of those with so many recent
-// windows; TTI_TUNER_NOBODY: there is none.
-uint32_t tti_tuner_best_known(const tt_tuner *t, double stage, double windows);
+// windows, none of them later than by_s; TTI_TUNER_NOBODY: there is none.
+uint32_t tti_tuner_best_known(const tt_tuner *t, double stage, double windows, double by_s);
 // The same of all; the first one where there is none.
 uint32_t tti_tuner_incumbent(const tt_tuner *t, double stage);
 // Variance of a window's own noise, in log seconds per iteration; 0 where the rule is left out.
@@ -438,9 +438,9 @@ tti_tuner_decide(tt_tuner *t, int must_leave, tti_choice *out, tti_frame *frame,
 int tti_tuner_drift_watch(tt_tuner *t, const tti_measured *m);
 // A change is suspected: the setting in force should stay until it is known.
 int tti_tuner_drift_suspected(const tt_tuner *t);
-// The last trials all took more than they were promised to, or all less: the best setting that is
-// known well to measure, or, where none is, the best one, lest the machine has changed.
-// TTI_TUNER_NOBODY: they did not, or none is known.
+// The last trials all took more than they were promised to, or all less: the best setting that was
+// known well before them to measure, or, where none was, the best one, lest the machine has
+// changed. TTI_TUNER_NOBODY: they did not, or none was known.
 uint32_t tti_tuner_drift_control(const tt_tuner *t, double stage);
 
 // ---- tuner_words.c: reasons ------------------------------------------------------------------

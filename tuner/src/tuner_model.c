@@ -181,7 +181,7 @@ tti_tuner_noise_var(const tt_tuner *t)
 }
 
 uint32_t
-tti_tuner_best_known(const tt_tuner *t, double stage, double windows)
+tti_tuner_best_known(const tt_tuner *t, double stage, double windows, double by_s)
 {
     uint32_t best = TTI_TUNER_NOBODY;
     double least = INFINITY;
@@ -190,7 +190,7 @@ tti_tuner_best_known(const tt_tuner *t, double stage, double windows)
         return best;
     for (uint32_t i = 0; i < t->tried_count; i++) {
         const tti_tried *s = &t->tried[i];
-        if (s->row < 0 || s->pace.n < windows || tti_tuner_is_out(t, s) ||
+        if (s->row < 0 || s->pace.n < windows || s->seen_s > by_s || tti_tuner_is_out(t, s) ||
             !tti_tuner_is_borne(t, s))
             continue;
         double mean = tt_gp_slice_mean(slice, s->x) + s->trend;
@@ -207,6 +207,6 @@ tti_tuner_best_known(const tt_tuner *t, double stage, double windows)
 uint32_t
 tti_tuner_incumbent(const tt_tuner *t, double stage)
 {
-    const uint32_t best = tti_tuner_best_known(t, stage, 0);
+    const uint32_t best = tti_tuner_best_known(t, stage, 0, INFINITY);
     return best != TTI_TUNER_NOBODY ? best : 0;
 }
