@@ -50,6 +50,9 @@ def features(setting):
             math.log2(merged(setting)) / 3]
 
 
+LOSSY = 1 << 2  # of the features: 16-bit transfer
+
+
 def read_samples(path):
     """[(line for the program, loss)] in apply order."""
     lines = []
@@ -110,7 +113,7 @@ def ask(bench, segment, windows, pushes):
     of so many pushes."""
     default = {"servers": 9, "bf16_transfer": "off"}
     head = features(default)
-    lines = [f"target {bench.cell.target!r} stretch {STRETCH} step {bench.cell.step!r}",
+    lines = [f"target {bench.cell.target!r} stretch {STRETCH} step {bench.cell.step!r} lossy {LOSSY}",
              f"history {len(segment.samples)} {workers_of(default)} {len(head)} {' '.join(map(repr, head))}"]
     lines += [line for line, _ in segment.samples]
     for index, samples in windows.items():

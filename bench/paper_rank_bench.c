@@ -1,18 +1,19 @@
 // What the estimators say of windows that all begin at the same model: for bench/run paper, whose
 // paper_rank.py writes the input and ranks the answers. Standard input, words between blanks:
 //
-//   target T stretch S step A
+//   target T stretch S step A lossy MASK
 //   history N WORKERS FEATURES f... N lines "generation worker examples loss time_s cycle_s
 //   staleness curvature" window ID WORKERS MERGED LOSS_BEFORE FIT N FEATURES f... N such lines (any
 //   number of windows)
 //
-// The default estimator sees the history and then all windows, in their order, each as one of its
-// own. For each window one line on standard output: ID, seconds per iteration, log of the rate
-// relative to the pooled one, by how much of what the loss bears gradients lag under a step of A,
-// and the paper's iterations left with kappa 1, 2 and 10, from the first FIT losses of the window:
-// its answer is of the order of their number, which must therefore be the same for all. Times are
-// stretched by S before the estimator sees them: it has no use for less than 50 ms of a window, as
-// on a real clock, while a virtual one is exact.
+// MASK: bit i stands for the i-th feature, of tt_estimator_lossy. The default estimator sees the
+// history and then all windows, in their order, each as one of its own. For each window one line on
+// standard output: ID, seconds per iteration, log of the rate relative to the pooled one, by how
+// much of what the loss bears gradients lag under a step of A, and the paper's iterations left with
+// kappa 1, 2 and 10, from the first FIT losses of the window: its answer is of the order of their
+// number, which must therefore be the same for all. Times are stretched by S before the estimator
+// sees them: it has no use for less than 50 ms of a window, as on a real clock, while a virtual one
+// is exact.
 //
 // What the loss bears is as it bends at the end of that window: training under a setting changes
 // how much it bends, and an estimator that has seen the history and this window alone is asked.
@@ -25,6 +26,7 @@ enum { SAMPLES_MAX = 100000, WINDOWS_MAX = 10000 };
 
 typedef struct asked {
     double target, stretch, step;
+    unsigned lossy;
 } asked;
 
 typedef struct window {
@@ -210,10 +212,12 @@ main(void)
     double time_s = 0;
     uint32_t count = 0;
     tt_archive before = {0};
-    if (scanf("target %lf stretch %lf step %lf", &of.target, &of.stretch, &of.step) != 3 ||
+    if (scanf("target %lf stretch %lf step %lf lossy %u", &of.target, &of.stretch, &of.step,
+              &of.lossy) != 4 ||
         !(of.stretch > 0))
-        die("the input begins with: target T stretch S step A");
+        die("the input begins with: target T stretch S step A lossy MASK");
     tt_estimator *est = open_estimator(of.target);
+    tt_estimator_lossy(est, of.lossy);
     read_history(est, of.stretch);
     tt_estimator_save(est, &before);
     while (scanf("%63s", word) == 1) {

@@ -14,6 +14,14 @@ effect_text(const tt_knob *knob)
     return texts[knob->effect & (TT_KNOB_MOVES_DATA | TT_KNOB_MOVES_MODEL)];
 }
 
+static const char *
+statistics_text(const tt_knob *knob)
+{
+    static const char *const texts[] = {"", ", may change iterations needed",
+                                        ", may need more iterations"};
+    return texts[knob->changes_statistics];
+}
+
 static void
 print_knob(const tt_space_knob *knob, const char *origin)
 {
@@ -23,8 +31,7 @@ print_knob(const tt_space_knob *knob, const char *origin)
     (void)tt_space_format(knob, knob->knob->default_value, start, sizeof start);
     (void)snprintf(range, sizeof range, "%s .. %s", low, high);
     (void)printf("%-17s %-5s %-28s default %-14s %s%s\n", knob->knob->id, kinds[knob->knob->kind],
-                 range, start, effect_text(knob->knob),
-                 knob->knob->changes_statistics ? ", may change iterations needed" : "");
+                 range, start, effect_text(knob->knob), statistics_text(knob->knob));
     (void)printf(
         "%17s %s%s%s%s\n", "", knob->knob->help, strcmp(origin, "built in") == 0 ? "" : " (from ",
         strcmp(origin, "built in") == 0 ? "" : origin, strcmp(origin, "built in") == 0 ? "" : ")");
@@ -36,12 +43,13 @@ knob_json(const tt_space_knob *knob, const char *origin)
     json_t *values = json_array();
     for (size_t i = 0; knob->knob->values != NULL && knob->knob->values[i] != NULL; i++)
         (void)json_array_append_new(values, json_string(knob->knob->values[i]));
-    return json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:s, s:s, s:b, s:o, s:s}", "id",
-                     knob->knob->id, "kind", kinds[knob->knob->kind], "help", knob->knob->help,
-                     "unit", knob->knob->unit, "min", knob->min, "max", knob->max, "default",
-                     knob->knob->default_value, "scale", knob->log_scale ? "log2" : "linear",
-                     "effect", effect_text(knob->knob), "changes_statistics",
-                     knob->knob->changes_statistics != 0, "values", values, "origin", origin);
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:s, s:s, s:b, s:b, s:o, s:s}", "id", knob->knob->id,
+        "kind", kinds[knob->knob->kind], "help", knob->knob->help, "unit", knob->knob->unit, "min",
+        knob->min, "max", knob->max, "default", knob->knob->default_value, "scale",
+        knob->log_scale ? "log2" : "linear", "effect", effect_text(knob->knob),
+        "changes_statistics", knob->knob->changes_statistics != TT_KNOB_TIME_ONLY, "lossy",
+        knob->knob->changes_statistics == TT_KNOB_LOSSY, "values", values, "origin", origin);
 }
 
 static int

@@ -44,6 +44,7 @@ tt_estimator_load(tt_estimator *est, tt_archive *in)
     if (est->options.method != own.options.method)
         est->paper = (tti_paper){.loss_before = NAN};
     est->options = own.options;
+    est->rate.lossy = own.rate.lossy;
     est->families = own.families;
     est->method = own.method;
     est->recent = own.recent;

@@ -29,6 +29,39 @@ spread(const tti_rate *rate, const double *u, double *out)
     return fmax(total, 0);
 }
 
+// The lossy feature whose theta is most clearly above 0; -1: there is none.
+static int
+most_above(const tti_rate *rate)
+{
+    int at = -1;
+    double most = 0;
+    for (int i = 0; i < FEATURES; i++) {
+        const double z = rate->mean[i] / sqrt(rate->covariance[i][i]);
+        if ((rate->lossy >> i & 1) != 0 && z > most) {
+            most = z;
+            at = i;
+        }
+    }
+    return at;
+}
+
+// theta[at] = 0 is known: what spoke for more speaks for the features that it came with.
+static void
+hold_at_zero(tti_rate *rate, int at)
+{
+    double gain[FEATURES];
+    const double value = rate->mean[at], variance = rate->covariance[at][at];
+    for (int i = 0; i < FEATURES; i++)
+        gain[i] = rate->covariance[i][at] / variance;
+    for (int i = 0; i < FEATURES; i++) {
+        rate->mean[i] -= gain[i] * value;
+        for (int j = 0; j < FEATURES; j++)
+            rate->covariance[i][j] -= gain[i] * gain[j] * variance;
+    }
+    rate->mean[at] = 0;
+    rate->lossy &= ~(1U << at);
+}
+
 void
 tti_rate_predict(const tti_rate *rate, const double *u, double nu, double *mean, double *sd)
 {
@@ -36,8 +69,11 @@ tti_rate_predict(const tti_rate *rate, const double *u, double nu, double *mean,
     double gain[FEATURES];
     *sd = sqrt(spread(rate, u, gain));
     *mean = -eta * fmax(0, nu - d);
+    tti_rate allowed = *rate;
+    for (int at = most_above(&allowed); at >= 0; at = most_above(&allowed))
+        hold_at_zero(&allowed, at);
     for (int i = 0; i < FEATURES; i++)
-        *mean += rate->mean[i] * u[i];
+        *mean += allowed.mean[i] * u[i];
     *mean = tti_clamp(*mean, log(0.2), log(5));
 }
 

@@ -128,6 +128,13 @@ refresh_low(const tt_estimator *est)
 // --- rate
 
 void
+tt_estimator_lossy(tt_estimator *est, uint32_t features)
+{
+    est->rate.lossy = features;
+    est->changes++;
+}
+
+void
 tti_current_rate(const tt_estimator *est, tti_rate *out)
 {
     *out = est->rate;

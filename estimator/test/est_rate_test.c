@@ -93,6 +93,86 @@ far_slopes_hardly_move_the_rate(void **state)
     assert_true(mean < -0.3);
 }
 
+typedef struct slope_seen {
+    double u[3], value, sd;
+} slope_seen;
+
+static double
+predicted(const tti_rate *rate, double a, double b, double c)
+{
+    const double u[TT_EST_FEATURES_MAX] = {a, b, c};
+    double mean, sd;
+    tti_rate_predict(rate, u, 0, &mean, &sd);
+    return mean;
+}
+
+// -2 log of the posterior density of theta = (a, b, c).
+static double
+unlikely(const slope_seen *seen, size_t count, double a, double b, double c)
+{
+    double sum = (a * a + b * b + c * c) / (0.05 * 0.05);
+    for (size_t i = 0; i < count; i++) {
+        const double *u = seen[i].u;
+        const double off = (seen[i].value - u[0] * a - u[1] * b - u[2] * c) / seen[i].sd;
+        sum += off * off;
+    }
+    return sum;
+}
+
+// By chance windows show more progress under two lossy features: the most probable theta with
+// neither above 0, against a search over a grid.
+static void
+more_of_a_lossy_feature_never_promises_more(void **state)
+{
+    TT_UNUSED(state);
+    const slope_seen seen[] = {{{0.5, 1, 0}, 0.09, 0.03},
+                               {{0.3, 0, 1}, 0.05, 0.04},
+                               {{0.9, 1, 1}, 0.07, 0.05},
+                               {{0.1, 0, 0}, -0.03, 0.02}};
+    tti_rate rate;
+    tti_rate_init(&rate);
+    for (size_t i = 0; i < TT_COUNT_OF(seen); i++) {
+        double u[TT_EST_FEATURES_MAX] = {0};
+        memcpy(u, seen[i].u, sizeof seen[i].u);
+        tti_rate_update(&rate, u, seen[i].value, seen[i].sd * seen[i].sd);
+    }
+    const double free = predicted(&rate, 1, 0, 0);
+    assert_true(predicted(&rate, 0, 1, 0) > 0.01 && predicted(&rate, 0, 0, 1) > 0.01);
+    double least = INFINITY, at[3] = {0};
+    for (double a = -0.2; a < 0.2; a += 0.0005)
+        for (double b = -0.05; b < 0.0005; b += 0.0025)
+            for (double c = -0.05; c < 0.0005; c += 0.0025) {
+                const double x = unlikely(seen, TT_COUNT_OF(seen), a, b, c);
+                if (x < least) {
+                    least = x;
+                    at[0] = a;
+                    at[1] = b;
+                    at[2] = c;
+                }
+            }
+    rate.lossy = 1 << 1 | 1 << 2;
+    assert_true(fabs(predicted(&rate, 1, 0, 0) - at[0]) < 0.001);
+    assert_true(fabs(predicted(&rate, 0, 1, 0) - at[1]) < 1e-9);
+    assert_true(fabs(predicted(&rate, 0, 0, 1) - at[2]) < 1e-9);
+    assert_true(predicted(&rate, 1, 0, 0) > free); // which gets what came with them
+}
+
+// Less progress under it is believed as of any other feature.
+static void
+what_a_lossy_feature_costs_is_learned(void **state)
+{
+    TT_UNUSED(state);
+    tti_rate rate, lossy;
+    const double u[TT_EST_FEATURES_MAX] = {0.5, 1};
+    tti_rate_init(&rate);
+    tti_rate_update(&rate, u, -0.2, 0.05 * 0.05);
+    lossy = rate;
+    lossy.lossy = 1 << 1;
+    assert_true(predicted(&rate, 0, 1, 0) < -0.05);
+    assert_true(predicted(&lossy, 0, 1, 0) == predicted(&rate, 0, 1, 0));
+    assert_true(predicted(&lossy, 1, 0, 0) == predicted(&rate, 1, 0, 0));
+}
+
 static void
 detrended_spread_is_that_of_the_noise(void **state)
 {
@@ -254,6 +334,47 @@ slow_setting_is_seen_within_its_prior(void **state)
     assert_true(least_sd > 0);
 }
 
+// Through the estimator, and a checkpoint of one that was told nothing of it.
+static void
+lossy_features_survive_a_checkpoint(void **state)
+{
+    TT_UNUSED(state);
+    const tt_est_options options = {.target_loss = 0.31, .budget_iterations = INFINITY};
+    const double base[2] = {0.3, 0}, rounded[2] = {0.3, 1};
+    trace t = {.curve = TRACE_EXPONENTIAL, .start = 2.3, .floor = 0.3, .constant = 2e-4};
+    t.noise = 0.05;
+    t.workers = 4;
+    t.cycle_s = 0.1;
+    t.jitter = 0.2;
+    trace_begin(&t, 5);
+    tt_estimator *est, *later;
+    tt_est_window window;
+    tt_archive saved = {0};
+    double plain, mean, base_mean, sd;
+    assert_int_equal(tt_estimator_open(&options, &est, NULL), TT_OK);
+    assert_int_equal(tt_estimator_open(&options, &later, NULL), TT_OK);
+    for (int i = 0; i < 30; i++) {
+        t.rate = i < 20 ? 1 : 2; // which rounding cannot do
+        tt_estimator_begin(est, i >= 20, 0, 4, i >= 20 ? rounded : base, 2);
+        add_pushes(est, &t, 200);
+        tt_estimator_end(est, 1, &window);
+    }
+    tt_estimator_log_rate(est, 0, base, 2, &base_mean, &sd);
+    tt_estimator_log_rate(est, 0, rounded, 2, &plain, &sd);
+    assert_true(plain > base_mean + 0.02);
+    tt_estimator_save(est, &saved);
+    tt_estimator_lossy(later, 1 << 1);
+    tt_archive in;
+    tt_archive_read(&in, saved.bytes, saved.count);
+    assert_int_equal(tt_estimator_load(later, &in), TT_OK);
+    tt_estimator_log_rate(later, 0, base, 2, &base_mean, &sd);
+    tt_estimator_log_rate(later, 0, rounded, 2, &mean, &sd);
+    assert_true(fabs(mean - base_mean) < 1e-12);
+    tt_archive_fini(&saved);
+    tt_estimator_close(est);
+    tt_estimator_close(later);
+}
+
 int
 main(void)
 {
@@ -261,11 +382,14 @@ main(void)
         cmocka_unit_test(update_agrees_with_a_grid_posterior),
         cmocka_unit_test(rate_is_clamped_and_charged_for_noise),
         cmocka_unit_test(far_slopes_hardly_move_the_rate),
+        cmocka_unit_test(more_of_a_lossy_feature_never_promises_more),
+        cmocka_unit_test(what_a_lossy_feature_costs_is_learned),
         cmocka_unit_test(detrended_spread_is_that_of_the_noise),
         cmocka_unit_test(noise_ratio_sees_the_noisy_setting_only),
         cmocka_unit_test(settled_setting_does_not_become_its_own_reference),
         cmocka_unit_test(pure_noise_leaves_the_rate_at_the_pooled_one),
         cmocka_unit_test(slow_setting_is_seen_within_its_prior),
+        cmocka_unit_test(lossy_features_survive_a_checkpoint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

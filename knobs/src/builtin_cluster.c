@@ -7,7 +7,7 @@ TTI_BUILTIN(servers,
             .unit = "",
             .kind = TT_KNOB_INT,
             .effect = TT_KNOB_MOVES_DATA | TT_KNOB_MOVES_MODEL,
-            .changes_statistics = 1,
+            .changes_statistics = TT_KNOB_STATISTICS,
             .min = 1,
             .max = 1023,
             .default_value = 1)

@@ -7,7 +7,7 @@ TTI_BUILTIN(
     .help = "parameters and gradients travel as bfloat16: half the bytes, 8 bits of mantissa",
     .unit = "",
     .kind = TT_KNOB_BOOL,
-    .changes_statistics = 1,
+    .changes_statistics = TT_KNOB_LOSSY,
     .max = 1,
     .default_value = 0)
 

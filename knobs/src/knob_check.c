@@ -35,6 +35,8 @@ life_fault(const tt_knob *knob)
         return "needs all of open, prepare, commit, rollback and close";
     if ((knob->effect & ~(uint32_t)(TT_KNOB_MOVES_DATA | TT_KNOB_MOVES_MODEL)) != 0)
         return "effect has unknown flags";
+    if (knob->changes_statistics > TT_KNOB_LOSSY)
+        return "changes_statistics must be one of tt_knob_statistics";
     return NULL;
 }
 

@@ -39,7 +39,9 @@ builtins_are_described(void **state)
     assert_null(tt_knob_registry_find(registry, "server"));
     const tt_knob *servers = tt_knob_registry_find(registry, "servers");
     assert_int_equal(servers->effect, TT_KNOB_MOVES_DATA | TT_KNOB_MOVES_MODEL);
-    assert_int_equal(servers->changes_statistics, 1);
+    assert_int_equal(servers->changes_statistics, TT_KNOB_STATISTICS);
+    const tt_knob *bf16 = tt_knob_registry_find(registry, "bf16_transfer");
+    assert_int_equal(bf16->changes_statistics, TT_KNOB_LOSSY);
     const tt_knob *kernel = tt_knob_registry_find(registry, "kernel");
     assert_true(kernel->max == 2.0);
     assert_string_equal(kernel->values[2], "avx512");
@@ -200,6 +202,7 @@ broken_numbers_are_refused(void **state)
     EXPECT("finite", TT_KNOB_REAL, knob.max = HUGE_VAL);
     EXPECT("finite", TT_KNOB_REAL, knob.default_value = (double)NAN);
     EXPECT("unknown flags", TT_KNOB_INT, knob.effect = 4);
+    EXPECT("changes_statistics", TT_KNOB_INT, knob.changes_statistics = 3);
     EXPECT("scale that its kind", TT_KNOB_BOOL, knob.scale = TT_KNOB_LOG2);
     EXPECT("scale that its kind", TT_KNOB_ENUM, knob.scale = TT_KNOB_LOG2);
     EXPECT("scale that its kind", TT_KNOB_INT, knob.scale = (tt_knob_scale)2);

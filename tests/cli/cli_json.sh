@@ -47,7 +47,7 @@ check 'plan writes nothing' [ "$(find . -name '*.db' -newer out | wc -l)" -eq 0 
 
 ends 0 "$trimtab" knobs list --json
 shape 'knobs list --json' id:string kind:string help:string unit:string min:number max:number default:number scale:string \
-    effect:string changes_statistics:bool values:array origin:string
+    effect:string changes_statistics:bool lossy:bool values:array origin:string
 documented knobs.md 'knobs list --json'
 
 ends 0 "$trimtab" report --json

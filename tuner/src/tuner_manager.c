@@ -109,6 +109,7 @@ tt_tuner_open(const tt_space *space,
     t->busy = NAN;
     t->lag_share = 1;
     tti_tuner_credit_open(t);
+    tti_tuner_tell_lossy(t);
     tti_tuner_describe(t, &t->search.base, &t->own);
     t->warm = !tt_setting_equal(start, &t->search.base);
     t->step = 1;

@@ -28,6 +28,23 @@ trend_of(const tt_tuner *t, const tti_tried *x, uint32_t workers)
     return -0.5 * log(TT_MAX(workers, 1u)) - 0.25 * log(servers) - 0.5 * waits * log(x->merged);
 }
 
+static tt_knob_statistics
+statistics_of(const tt_tuner *t, uint32_t dim)
+{
+    return t->space->knob[t->search.knob[dim]].knob->changes_statistics;
+}
+
+// As tti_tuner_describe lists them.
+void
+tti_tuner_tell_lossy(const tt_tuner *t)
+{
+    uint32_t lossy = 0, at = 1; // the first is about workers
+    for (uint32_t d = 0; d < t->search.dims && at < TT_EST_FEATURES_MAX; d++)
+        if (statistics_of(t, d) != TT_KNOB_TIME_ONLY)
+            lossy |= (uint32_t)(statistics_of(t, d) == TT_KNOB_LOSSY) << at++;
+    tt_estimator_lossy(t->estimator, lossy);
+}
+
 void
 tti_tuner_describe(const tt_tuner *t, const tt_setting *setting, tti_tried *out)
 {
@@ -37,8 +54,7 @@ tti_tuner_describe(const tt_tuner *t, const tt_setting *setting, tti_tried *out)
     uint32_t workers = o->workers_of != NULL ? o->workers_of(o->callback_self, setting) : o->nodes;
     out->feature[out->feature_count++] = o->nodes > 0 ? (double)workers / o->nodes : 1;
     for (uint32_t d = 0; d < t->search.dims; d++)
-        if (t->space->knob[t->search.knob[d]].knob->changes_statistics &&
-            out->feature_count < TT_EST_FEATURES_MAX)
+        if (statistics_of(t, d) != TT_KNOB_TIME_ONLY && out->feature_count < TT_EST_FEATURES_MAX)
             out->feature[out->feature_count++] = out->x[d];
     out->workers = o->bulk_synchronous ? 1 : TT_MAX(workers, 1u);
     uint32_t merged = o->merged_of != NULL ? o->merged_of(o->callback_self, setting) : 1;

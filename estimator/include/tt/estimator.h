@@ -113,6 +113,9 @@ typedef struct tt_estimator tt_estimator;
 TT_NODISCARD tt_status tt_estimator_open(const tt_est_options *options,
                                          tt_estimator **out,
                                          tt_error *err);
+// Features (bit i: the i-th) of which more only loses something, as rounding does: an iteration may
+// bring less then, never more. None until this is called; a checkpoint does not bring them.
+void tt_estimator_lossy(tt_estimator *est, uint32_t features);
 // A new window under setting id `setting`. features: encoded knobs that can change statistics, in
 // [0, 1] (workers and staleness bound first); workers: pushes in flight at most. First kept sample
 // is one pulled at `generation` or later.

@@ -77,6 +77,14 @@ typedef enum tt_knob_effect {
     TT_KNOB_MOVES_MODEL = 2     // partitions of the model change server
 } tt_knob_effect;
 
+// What a change does to the number of iterations training needs, beside their time.
+typedef enum tt_knob_statistics {
+    TT_KNOB_TIME_ONLY = 0,  // nothing: threads, buffers, sizes of pieces
+    TT_KNOB_STATISTICS = 1, // it may take more or fewer: staleness, what is merged
+    TT_KNOB_LOSSY = 2       // the greater the value (enum: the later) the more is lost, so it may
+                            // take more, never fewer: rounding
+} tt_knob_statistics;
+
 // ---- host ------------------------------------------------------------------------------------
 
 // What the host offers to an instance. It stays valid, at the same address, from `open` until
@@ -135,8 +143,7 @@ typedef struct tt_knob {
     tt_knob_kind kind;
     tt_knob_scale scale;
     uint32_t effect;             // flags of tt_knob_effect
-    uint32_t changes_statistics; // 1: can change the number of iterations needed, not only their
-                                 // time (precision, staleness, batch); 0: time only
+    uint32_t changes_statistics; // one of tt_knob_statistics
     double min, max;             // both included; the host fills them in for bool and enum
     double default_value;        // in range, on the grid; enum: an index
     const char *const *values;   // enum: 1 to 16 different names [a-z0-9_]+, ended by NULL
