@@ -79,16 +79,23 @@ void
 tti_gp_layout_set(const tt_gp *gp, tti_gp_layout *out)
 {
     *out = (tti_gp_layout){.stage_length = -1, .stage = -1, .cross = -1};
-    double dims = gp->options.dims, length = log(0.6 * sqrt(fmax(dims, 2) / 3));
-    double shortest = log(0.02), longest = log(30);
-    for (uint32_t d = 0; d < gp->options.dims; d++)
-        unknown(out, length, 0.8, shortest, longest);
+    const tt_gp_options *o = &gp->options;
+    const double dims = fmax(o->dims, 2) / 3, length = log(0.6 * sqrt(dims));
+    const double median = o->length_median > 0 ? o->length_median : 0.6;
+    const double growth = o->length_growth > 0 ? o->length_growth : 0.5;
+    const double line_sd = o->length_sd > 0 ? o->length_sd : 0.8;
+    const double line = log(median * pow(dims, growth));
+    const double shortest = log(0.02), longest = log(30);
+    for (uint32_t d = 0; d < o->dims; d++)
+        if (o->kind[d] == TT_GP_LINE)
+            unknown(out, line, line_sd, shortest, longest);
+        else
+            unknown(out, length, 0.8, shortest, longest);
     if (gp->options.model != TT_GP_TIME) {
         out->stage_length = (int)out->count;
         unknown(out, gp->options.model == TT_GP_SUM ? log(0.7) : length, 0.8, shortest, longest);
     }
     out->signal = (int)out->count;
-    const tt_gp_options *o = &gp->options;
     unknown(out, 0, o->signal_sd > 0 ? o->signal_sd : 0.8, -4, o->signal_sd > 0 ? 8 : 4);
     out->noise = (int)out->count;
     unknown(out, o->noise_mean < 0 ? o->noise_mean : log(2e-3), o->noise_sd > 0 ? o->noise_sd : 2,

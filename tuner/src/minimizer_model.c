@@ -14,6 +14,9 @@ static const double INTERVAL_80 = 1.2815515655446004;
 // known better, and the online tuner's are narrower. The constant keeps what was not looked at
 // from seeming as good as the many settings around the best.
 static const double SIGNAL_SD = 2, NOISE_SD = 3, MEAN_VAR = 3;
+// With longer length scales few results seem to tell all, and the second best of two valleys is
+// looked at alone.
+static const double LENGTH_MEDIAN = 0.43, LENGTH_GROWTH = 0.25, LENGTH_SD = 0.6;
 // A warped minimum is found less exactly: a straight line must be clearly worse. Above 1 the worst
 // values would be drawn apart.
 static const double LAMBDA_SD = 0.2;
@@ -97,6 +100,9 @@ open_gp(tt_minimizer *o, const tti_warp *warp, const row_set *set, tt_gp **out, 
                              .noise_mean = log(1e-6),
                              .noise_sd = NOISE_SD,
                              .noise_min = log(1e-10),
+                             .length_median = LENGTH_MEDIAN,
+                             .length_growth = LENGTH_GROWTH,
+                             .length_sd = LENGTH_SD,
                              .mean_var = MEAN_VAR};
     for (uint32_t d = 0; d < o->search.dims; d++) {
         tt_knob_kind kind = o->space->knob[o->search.knob[d]].knob->kind;

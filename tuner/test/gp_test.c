@@ -415,17 +415,15 @@ test_density_of_other_values(void **state)
     tt_gp_close(gp);
 }
 
+// One row tells nothing of lengths: what is drawn must have their prior, N(log median, sd), in the
+// dimension `d`.
 static void
-test_drawn_hyperparameters(void **state)
+check_length_prior(const tt_gp_options *options, int d, double median, double length_sd)
 {
-    TT_UNUSED(state);
-    // One row tells nothing of lengths: what is drawn must have their prior, N(log(0.6 sqrt(2/3)),
-    // 0.8).
     enum { DRAWS = 3000 };
-    tt_gp_options options = {.model = TT_GP_TIME, .dims = 2, .seed = 5};
     tt_gp *gp;
     double x[2] = {0.3, 0.6}, sum = 0, squares = 0;
-    assert_int_equal(tt_gp_open(&options, &gp, NULL), TT_OK);
+    assert_int_equal(tt_gp_open(options, &gp, NULL), TT_OK);
     assert_int_equal(tt_gp_sample(gp, 1, 1, NULL), TT_INVALID);
     assert_int_equal(tt_gp_add(gp, x, &(tt_gp_row){.y = 2}, NULL), TT_OK);
     assert_int_equal(tt_gp_fit(gp, 0, NULL), TT_OK);
@@ -433,13 +431,28 @@ test_drawn_hyperparameters(void **state)
         tt_gp_params params;
         assert_int_equal(tt_gp_sample(gp, 2, i, NULL), TT_OK);
         tt_gp_get_params(gp, &params);
-        sum += params.length[0];
-        squares += params.length[0] * params.length[0];
+        sum += params.length[d];
+        squares += params.length[d] * params.length[d];
     }
     double mean = sum / DRAWS, sd = sqrt(squares / DRAWS - mean * mean);
-    assert_true(fabs(mean - log(0.6 * sqrt(2.0 / 3))) < 0.1);
-    assert_true(fabs(sd - 0.8) < 0.08);
+    assert_true(fabs(mean - log(median)) < 0.1);
+    assert_true(fabs(sd - length_sd) < 0.08);
     tt_gp_close(gp);
+}
+
+static void
+test_drawn_hyperparameters(void **state)
+{
+    TT_UNUSED(state);
+    const double root = sqrt(2.0 / 3);
+    tt_gp_options options = {.model = TT_GP_TIME, .dims = 2, .seed = 5};
+    check_length_prior(&options, 0, 0.6 * root, 0.8);
+    options.kind[1] = TT_GP_MISMATCH;
+    options.length_median = 0.3;
+    options.length_growth = 1;
+    options.length_sd = 0.5;
+    check_length_prior(&options, 0, 0.3 * root * root, 0.5);
+    check_length_prior(&options, 1, 0.6 * root, 0.8);
     // The same seed draws the same.
     tt_gp *one = open_reference(TT_GP_SUM, GP_ROWS), *two = open_reference(TT_GP_SUM, GP_ROWS);
     tt_gp_params a, b;
