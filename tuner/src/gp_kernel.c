@@ -85,12 +85,13 @@ tti_gp_layout_set(const tt_gp *gp, tti_gp_layout *out)
     const double growth = o->length_growth > 0 ? o->length_growth : 0.5;
     const double line_sd = o->length_sd > 0 ? o->length_sd : 0.8;
     const double line = log(median * pow(dims, growth));
+    const double mismatch = o->mismatch_median > 0 ? log(o->mismatch_median * sqrt(dims)) : length;
     const double shortest = log(0.02), longest = log(30);
     for (uint32_t d = 0; d < o->dims; d++)
         if (o->kind[d] == TT_GP_LINE)
             unknown(out, line, line_sd, shortest, longest);
         else
-            unknown(out, length, 0.8, shortest, longest);
+            unknown(out, mismatch, 0.8, shortest, longest);
     if (gp->options.model != TT_GP_TIME) {
         out->stage_length = (int)out->count;
         unknown(out, gp->options.model == TT_GP_SUM ? log(0.7) : length, 0.8, shortest, longest);

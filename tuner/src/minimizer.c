@@ -3,6 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+// Where nothing new is better with more than this probability, measuring again is worth more.
+static const double REPEAT_BELOW = 0.1;
+
 // ---- life ------------------------------------------------------------------------------------
 
 const char *
@@ -103,8 +106,9 @@ enter(tti_minimizer_row *row, const tt_minimizer_result *result)
 {
     if (result->failed)
         return;
-    double n = row->evaluations;
-    row->y += (result->y - row->y) / (n + 1);
+    double n = row->evaluations, off = result->y - row->y;
+    row->squares += off * off * n / (n + 1);
+    row->y += off / (n + 1);
     row->noise_var = (row->noise_var * n * n + result->noise * result->noise) / ((n + 1) * (n + 1));
     row->evaluations++;
 }
@@ -220,9 +224,9 @@ propose_further(const tt_minimizer *o, tt_minimizer_proposal *out)
     return 0;
 }
 
-// Every setting was tried: the one whose repetition tells most about which is best.
-static void
-propose_repeat(const tt_minimizer *o, const tti_minimizer_model *model, tt_minimizer_proposal *out)
+// Of all measured settings the one whose repetition tells most about which is best.
+static const tti_minimizer_row *
+most_promising(const tt_minimizer *o, const tti_minimizer_model *model)
 {
     const tti_minimizer_row *best = o->row_count > 0 ? &o->rows[0] : NULL;
     double least = INFINITY;
@@ -236,10 +240,48 @@ propose_repeat(const tt_minimizer *o, const tti_minimizer_model *model, tt_minim
             best = &o->rows[i];
         }
     }
+    return best;
+}
+
+static void
+propose_repeat(const tt_minimizer *o, const tti_minimizer_model *model, tt_minimizer_proposal *out)
+{
+    const tti_minimizer_row *best = most_promising(o, model);
     out->setting = best != NULL ? best->setting : o->asked[0].setting;
     out->phase = TT_MINIMIZER_REPEAT;
     (void)snprintf(out->reason, sizeof out->reason,
                    "every setting was tried: the most promising one once more, against noise");
+}
+
+// Whether there is no noise: a setting that was evaluated again gave the very same.
+static int
+is_exact(const tt_minimizer *o)
+{
+    for (size_t i = 0; i < o->row_count; i++)
+        if (o->rows[i].evaluations > 1 && o->rows[i].squares == 0)
+            return 1;
+    return 0;
+}
+
+// Where hardly anything is hoped of the new setting in *out, every other time the most promising
+// one once more in its place: what was lucky once shows, and whether there is noise at all, which
+// a model that takes noise for the function's shape does not know.
+static void
+prefer_repeat(const tt_minimizer *o, const tti_minimizer_model *model, tt_minimizer_proposal *out)
+{
+    const double chance = tti_minimizer_chance(o, model, &out->setting);
+    if (chance >= REPEAT_BELOW || o->asked_count % 2 == 0 || waiting(o) > 0 || is_exact(o))
+        return;
+    const tti_minimizer_row *best = most_promising(o, model);
+    if (best == NULL)
+        return;
+    out->setting = best->setting;
+    out->phase = TT_MINIMIZER_REPEAT;
+    out->predicted = out->low = out->high = out->log_ei = (double)NAN;
+    (void)snprintf(out->reason, sizeof out->reason,
+                   "nothing new is better with a probability above %.2g: the most promising one "
+                   "once more, against noise",
+                   chance);
 }
 
 static tt_status
@@ -251,6 +293,8 @@ propose_by_model(tt_minimizer *o, tt_minimizer_proposal *out, tt_error *err)
     tt_status status = tti_minimizer_improve(o, &model, out, err);
     if (status == TT_OK && out->phase == TT_MINIMIZER_REPEAT)
         propose_repeat(o, &model, out);
+    else if (status == TT_OK)
+        prefer_repeat(o, &model, out);
     tti_minimizer_model_close(&model);
     return status;
 }

@@ -12,6 +12,7 @@ enum { TTI_MINIMIZER_SPREAD_MAX = 24 };
 typedef struct tti_minimizer_row {
     tt_setting setting;
     double y;             // mean of those that did not fail
+    double squares;       // sum of the squares of their distances to it
     double noise_var;     // of that mean, as far as it was told
     uint32_t evaluations; // that did not fail; 0: all did
 } tti_minimizer_row;
@@ -57,6 +58,10 @@ void tti_minimizer_expect(const tt_minimizer *minimizer,
                           const tt_setting *setting,
                           double *mean,
                           double *sd);
+// Probability that a setting is better than the best measured one, by what is expected of both.
+double tti_minimizer_chance(const tt_minimizer *minimizer,
+                            const tti_minimizer_model *model,
+                            const tt_setting *setting);
 void tti_minimizer_model_close(tti_minimizer_model *model);
 // Fills in *out's setting, phase, prediction and reason by the highest expected improvement; leaves
 // phase REPEAT when there is nothing new to try. errors TT_NOMEM

@@ -15,8 +15,9 @@ static const double INTERVAL_80 = 1.2815515655446004;
 // from seeming as good as the many settings around the best.
 static const double SIGNAL_SD = 2, NOISE_SD = 3, MEAN_VAR = 3;
 // With longer length scales few results seem to tell all, and the second best of two valleys is
-// looked at alone.
+// looked at alone. Shorter ones of bools and enums leave little that one value tells of another.
 static const double LENGTH_MEDIAN = 0.43, LENGTH_GROWTH = 0.25, LENGTH_SD = 0.6;
+static const double MISMATCH_MEDIAN = 1.2;
 // A warped minimum is found less exactly: a straight line must be clearly worse. Above 1 the worst
 // values would be drawn apart.
 static const double LAMBDA_SD = 0.2;
@@ -103,6 +104,7 @@ open_gp(tt_minimizer *o, const tti_warp *warp, const row_set *set, tt_gp **out, 
                              .length_median = LENGTH_MEDIAN,
                              .length_growth = LENGTH_GROWTH,
                              .length_sd = LENGTH_SD,
+                             .mismatch_median = MISMATCH_MEDIAN,
                              .mean_var = MEAN_VAR};
     for (uint32_t d = 0; d < o->search.dims; d++) {
         tt_knob_kind kind = o->space->knob[o->search.knob[d]].knob->kind;
@@ -224,6 +226,16 @@ tti_minimizer_expect(const tt_minimizer *o,
     tt_search_encode(&o->search, setting, x);
     tt_gp_slice_eval(model->slice, x, 1, mean, &var);
     *sd = sqrt(fmax(var, 0));
+}
+
+double
+tti_minimizer_chance(const tt_minimizer *o,
+                     const tti_minimizer_model *model,
+                     const tt_setting *setting)
+{
+    double mean, sd;
+    tti_minimizer_expect(o, model, setting, &mean, &sd);
+    return tt_ei_phi((model->best - mean) / fmax(sd, 1e-300));
 }
 
 // The measured setting that the model expects least of.
@@ -376,7 +388,6 @@ describe(const tt_minimizer *o, const tti_minimizer_model *model, tt_minimizer_p
 {
     double mean, sd;
     tti_minimizer_expect(o, model, &out->setting, &mean, &sd);
-    double chance = tt_ei_phi((model->best - mean) / fmax(sd, 1e-300));
     out->predicted = tti_warp_inverse(&model->warp, mean);
     out->low = tti_warp_inverse(&model->warp, mean - INTERVAL_80 * sd);
     out->high = tti_warp_inverse(&model->warp, mean + INTERVAL_80 * sd);
@@ -384,7 +395,7 @@ describe(const tt_minimizer *o, const tti_minimizer_model *model, tt_minimizer_p
                    "highest expected improvement: %.4g expected (80 %%: %.4g to %.4g), below the "
                    "best of %.4g with probability %.2g",
                    out->predicted, out->low, out->high, tti_warp_inverse(&model->warp, model->best),
-                   chance);
+                   tti_minimizer_chance(o, model, &out->setting));
 }
 
 tt_status

@@ -453,6 +453,8 @@ test_drawn_hyperparameters(void **state)
     options.length_sd = 0.5;
     check_length_prior(&options, 0, 0.3 * root * root, 0.5);
     check_length_prior(&options, 1, 0.6 * root, 0.8);
+    options.mismatch_median = 1.5;
+    check_length_prior(&options, 1, 1.5 * root, 0.8);
     // The same seed draws the same.
     tt_gp *one = open_reference(TT_GP_SUM, GP_ROWS), *two = open_reference(TT_GP_SUM, GP_ROWS);
     tt_gp_params a, b;

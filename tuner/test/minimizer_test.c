@@ -238,18 +238,68 @@ all_settings_are_tried(void **state)
     problem_add(&p, "b", TT_KNOB_BOOL, 0, 1, 0, 0, 0);
     assert_int_equal(tt_minimizer_open(&p.space, &(tt_minimizer_options){.seed = 1}, &o, NULL),
                      TT_OK);
+    tt_setting seen[14];
+    uint32_t tried = 0;
     for (int i = 0; i < 14; i++) {
         tt_minimizer_proposal proposal;
         assert_int_equal(tt_minimizer_ask(o, &proposal, NULL), TT_OK);
-        assert_int_equal(proposal.phase == TT_MINIMIZER_REPEAT, i >= 8);
+        check_new(&p, &proposal, seen, tried);
+        // Without noise one repetition tells that there is none.
+        assert_true(proposal.phase != TT_MINIMIZER_REPEAT || tried == 8 || (uint32_t)i == tried);
+        if (proposal.phase != TT_MINIMIZER_REPEAT)
+            seen[tried++] = proposal.setting;
         double y = fabs(proposal.setting.value[0] - 3) + proposal.setting.value[1];
         assert_int_equal(
             tt_minimizer_tell(o, proposal.id, NULL, &(tt_minimizer_result){.y = y}, NULL), TT_OK);
     }
+    assert_int_equal(tried, 8);
     assert_int_equal(tt_minimizer_best_setting(o, &best), 0);
     assert_true(best.setting.value[0] == 3 && best.setting.value[1] == 0 && best.y == 0);
     assert_true(best.evaluations > 1);
     tt_minimizer_close(o);
+}
+
+// Of 40 evaluations of a narrow valley among 200 settings, how many repeat one.
+static uint32_t
+repetitions(double noise, uint64_t seed, tt_minimizer_best *best)
+{
+    problem_space p = {0};
+    tt_minimizer *o;
+    tt_rng rng;
+    uint32_t count = 0;
+    problem_add(&p, "a", TT_KNOB_INT, 1, 200, 1, 0, 0);
+    tt_rng_init(&rng, seed, TT_RNG_TEST, 2);
+    assert_int_equal(tt_minimizer_open(&p.space, &(tt_minimizer_options){.seed = seed}, &o, NULL),
+                     TT_OK);
+    for (int i = 0; i < 40; i++) {
+        tt_minimizer_proposal proposal;
+        assert_int_equal(tt_minimizer_ask(o, &proposal, NULL), TT_OK);
+        count += proposal.phase == TT_MINIMIZER_REPEAT;
+        assert_true(proposal.phase != TT_MINIMIZER_REPEAT || isnan(proposal.predicted));
+        const double off = fabs(proposal.setting.value[0] - 140);
+        tt_minimizer_result result = {.y = fmin(off, 30) + off / 50 + noise * tt_rng_normal(&rng)};
+        assert_int_equal(tt_minimizer_tell(o, proposal.id, NULL, &result, NULL), TT_OK);
+    }
+    assert_int_equal(tt_minimizer_best_setting(o, best), 0);
+    tt_minimizer_close(o);
+    return count;
+}
+
+// Where hardly anything new is hoped of, what was lucky is found out; where a repetition gives the
+// very same there is nothing to find out.
+static void
+what_is_lucky_is_measured_again(void **state)
+{
+    TT_UNUSED(state);
+    tt_minimizer_best best;
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        const uint32_t exact = repetitions(0, seed, &best);
+        assert_true(exact <= 1 && best.setting.value[0] == 140);
+        const uint32_t noisy = repetitions(2, seed, &best);
+        print_message("seed %d: %u repetitions without noise, %u with; best %.0f, %u times\n",
+                      (int)seed, exact, noisy, best.setting.value[0], best.evaluations);
+        assert_true(noisy > 3 && noisy <= 20 && fabs(best.setting.value[0] - 140) <= 4);
+    }
 }
 
 static int
@@ -494,6 +544,7 @@ main(int argc, char **argv)
         cmocka_unit_test(restored_goes_on_alike),
         cmocka_unit_test(several_are_out),
         cmocka_unit_test(all_settings_are_tried),
+        cmocka_unit_test(what_is_lucky_is_measured_again),
         cmocka_unit_test(what_cannot_be_opened),
         cmocka_unit_test(no_memory),
         cmocka_unit_test(finds_the_best_of_a_mixed_space),

@@ -41,9 +41,9 @@ typedef struct tt_gp_options {
     // as there: signal N(0, 0.8), noise N(log 2e-3, 2) and at least 1e-6.
     double signal_sd, noise_mean, noise_sd, noise_min;
     // The same of the length scales of TT_GP_LINE: the median in three dimensions, which power of
-    // their number it grows with, and the s.d. of the logarithm; 0: 0.6, 1/2 and 0.8, which are
-    // those of TT_GP_MISMATCH.
+    // their number it grows with, and the s.d. of the logarithm; 0: 0.6, 1/2 and 0.8.
     double length_median, length_growth, length_sd;
+    double mismatch_median; // of TT_GP_MISMATCH; all else as there
     // Variance of an unknown constant that is added to the function, in units of standardised y; 0:
     // far from all rows the function is at the mean of y, wherever the rows lie.
     double mean_var;

@@ -32,7 +32,7 @@ typedef enum tt_minimizer_phase {
     TT_MINIMIZER_START = 0, // the setting the caller starts from
     TT_MINIMIZER_SPREAD,    // spread-out points, before the model
     TT_MINIMIZER_MODEL,     // the highest expected improvement
-    TT_MINIMIZER_REPEAT,    // every setting was tried: the most promising once more
+    TT_MINIMIZER_REPEAT,    // hardly anything new is hoped of: the most promising once more
 } tt_minimizer_phase;
 
 typedef struct tt_minimizer_options {
