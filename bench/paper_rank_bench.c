@@ -6,17 +6,20 @@
 //   staleness curvature" window ID WORKERS MERGED LOSS_BEFORE FIT N FEATURES f... N such lines (any
 //   number of windows)
 //
-// MASK: bit i stands for the i-th feature, of tt_estimator_lossy. The default estimator sees the
-// history and then all windows, in their order, each as one of its own. For each window one line on
-// standard output: ID, seconds per iteration, log of the rate relative to the pooled one, by how
-// much of what the loss bears gradients lag under a step of A, and the paper's iterations left with
-// kappa 1, 2 and 10, from the first FIT losses of the window: its answer is of the order of their
-// number, which must therefore be the same for all. Times are stretched by S before the estimator
-// sees them: it has no use for less than 50 ms of a window, as on a real clock, while a virtual one
-// is exact.
+// MASK: of the features that only lose something (tt_estimator_lossy). The default estimator sees
+// the history and then all windows, in their order, each as one of its own. For each window one
+// line on standard output: ID, seconds per iteration, log of the rate relative to the pooled one,
+// its gradients' lag over the lag that the loss bears under a step of A as it bends in calm
+// windows, and the paper's iterations left with kappa 1, 2 and 10, from the first FIT losses of the
+// window: its answer is of the order of their number, which must therefore be the same for all.
+// Times are stretched by S before the estimator sees them: it has no use for less than 50 ms of a
+// window, as on a real clock, while a virtual one is exact.
 //
-// What the loss bears is as it bends at the end of that window: training under a setting changes
-// how much it bends, and an estimator that has seen the history and this window alone is asked.
+// Calm windows are the quarter whose gradients lag least: the median of what the loss bears as it
+// bends at their own ends, to an estimator that has seen the history and this window alone. Where
+// gradients lag by about as much as is borne, training follows the brink: the loss bends no more
+// than is just borne, however far beyond that it is (Cohen et al., Gradient Descent on Neural
+// Networks Typically Occurs at the Edge of Stability, 2021), and does not tell.
 #include "tt/estimator.h"
 #include <math.h>
 #include <stdlib.h>
@@ -31,7 +34,7 @@ typedef struct asked {
 
 typedef struct window {
     char id[64];
-    double features[TT_EST_FEATURES_MAX], seconds, lag_share, paper[3];
+    double features[TT_EST_FEATURES_MAX], seconds, lag, borne, paper[3]; // borne: by itself
     uint32_t feature_count, workers;
 } window;
 
@@ -167,17 +170,45 @@ read_window(
     tt_estimator_end(est, 1, &estimate);
     *time_s = count > 0 ? samples[count - 1].time_s : *time_s;
     w->seconds = estimate.seconds_per_iteration / of->stretch;
-    w->lag_share = (estimate.staleness + (merged - 1.0) / 2) / lag_borne(of, before, count, w);
+    w->lag = estimate.staleness + (merged - 1.0) / 2;
+    w->borne = lag_borne(of, before, count, w);
+}
+
+static int
+by_lag(const void *a, const void *b)
+{
+    const window *x = a, *y = b;
+    return (x->lag > y->lag) - (x->lag < y->lag);
+}
+
+static int
+by_borne(const void *a, const void *b)
+{
+    const window *x = a, *y = b;
+    return (x->borne > y->borne) - (x->borne < y->borne);
+}
+
+// The lag borne in calm windows.
+static double
+calm_borne(uint32_t count)
+{
+    static window sorted[WINDOWS_MAX];
+    const uint32_t calm = (count + 3) / 4;
+    memcpy(sorted, windows, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, by_lag);
+    qsort(sorted, calm, sizeof *sorted, by_borne);
+    return calm > 0 ? (sorted[(calm - 1) / 2].borne + sorted[calm / 2].borne) / 2 : INFINITY;
 }
 
 static void
 answer(const tt_estimator *est, uint32_t count)
 {
+    const double borne = calm_borne(count);
     for (uint32_t i = 0; i < count; i++) {
         const window *w = &windows[i];
         double mean, sd;
         tt_estimator_log_rate(est, i + 1, w->features, w->feature_count, &mean, &sd);
-        (void)printf("%s %.9g %.9g %.9g %.9g %.9g %.9g\n", w->id, w->seconds, mean, w->lag_share,
+        (void)printf("%s %.9g %.9g %.9g %.9g %.9g %.9g\n", w->id, w->seconds, mean, w->lag / borne,
                      w->paper[0], w->paper[1], w->paper[2]);
     }
 }
