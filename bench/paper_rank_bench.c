@@ -34,7 +34,7 @@ typedef struct asked {
 
 typedef struct window {
     char id[64];
-    double features[TT_EST_FEATURES_MAX], seconds, lag, borne, paper[3]; // borne: by itself
+    double features[TT_EST_FEATURES_MAX], seconds, lag, borne, paper[3]; // borne: at its own end
     uint32_t feature_count, workers;
 } window;
 

@@ -5,6 +5,7 @@
 
 // Where nothing new is better with more than this probability, measuring again is worth more.
 static const double REPEAT_BELOW = 0.1;
+static const char EVERY_ONE_TRIED[] = "every setting was tried";
 
 // ---- life ------------------------------------------------------------------------------------
 
@@ -244,13 +245,17 @@ most_promising(const tt_minimizer *o, const tti_minimizer_model *model)
 }
 
 static void
-propose_repeat(const tt_minimizer *o, const tti_minimizer_model *model, tt_minimizer_proposal *out)
+propose_repeat(const tt_minimizer *o,
+               const tti_minimizer_model *model,
+               const char *why,
+               tt_minimizer_proposal *out)
 {
     const tti_minimizer_row *best = most_promising(o, model);
     out->setting = best != NULL ? best->setting : o->asked[0].setting;
     out->phase = TT_MINIMIZER_REPEAT;
+    out->predicted = out->low = out->high = out->log_ei = (double)NAN;
     (void)snprintf(out->reason, sizeof out->reason,
-                   "every setting was tried: the most promising one once more, against noise");
+                   "%s: the most promising one once more, against noise", why);
 }
 
 // Whether there is no noise: a setting that was evaluated again gave the very same.
@@ -263,25 +268,26 @@ is_exact(const tt_minimizer *o)
     return 0;
 }
 
-// Where hardly anything is hoped of the new setting in *out, every other time the most promising
-// one once more in its place: what was lucky once shows, and whether there is noise at all, which
-// a model that takes noise for the function's shape does not know.
+// Where hardly anything is hoped of a new setting, every other time the most promising one once
+// more in its place: what was lucky once shows, and whether there is noise at all, which a model
+// that takes noise for the function's shape does not know. Not before the model has proposed as
+// many as were spread: it is not to be believed so early.
+static int
+is_repeat_due(const tt_minimizer *o, double chance)
+{
+    return chance < REPEAT_BELOW && o->asked_count % 2 == 1 && waiting(o) == 0 &&
+           o->row_count >= 2 * (size_t)o->spread_count && !is_exact(o);
+}
+
 static void
 prefer_repeat(const tt_minimizer *o, const tti_minimizer_model *model, tt_minimizer_proposal *out)
 {
+    char why[96];
     const double chance = tti_minimizer_chance(o, model, &out->setting);
-    if (chance >= REPEAT_BELOW || o->asked_count % 2 == 0 || waiting(o) > 0 || is_exact(o))
+    if (!is_repeat_due(o, chance))
         return;
-    const tti_minimizer_row *best = most_promising(o, model);
-    if (best == NULL)
-        return;
-    out->setting = best->setting;
-    out->phase = TT_MINIMIZER_REPEAT;
-    out->predicted = out->low = out->high = out->log_ei = (double)NAN;
-    (void)snprintf(out->reason, sizeof out->reason,
-                   "nothing new is better with a probability above %.2g: the most promising one "
-                   "once more, against noise",
-                   chance);
+    (void)snprintf(why, sizeof why, "nothing new is better with a probability above %.2g", chance);
+    propose_repeat(o, model, why, out);
 }
 
 static tt_status
@@ -292,7 +298,7 @@ propose_by_model(tt_minimizer *o, tt_minimizer_proposal *out, tt_error *err)
     out->phase = TT_MINIMIZER_REPEAT;
     tt_status status = tti_minimizer_improve(o, &model, out, err);
     if (status == TT_OK && out->phase == TT_MINIMIZER_REPEAT)
-        propose_repeat(o, &model, out);
+        propose_repeat(o, &model, EVERY_ONE_TRIED, out);
     else if (status == TT_OK)
         prefer_repeat(o, &model, out);
     tti_minimizer_model_close(&model);
@@ -322,7 +328,7 @@ tt_minimizer_ask(tt_minimizer *o, tt_minimizer_proposal *out, tt_error *err)
         if (measured_rows(o) > 0)
             TT_TRY(propose_by_model(o, out, err));
         else if (!propose_further(o, out))
-            propose_repeat(o, NULL, out);
+            propose_repeat(o, NULL, EVERY_ONE_TRIED, out);
     }
     out->memory = o->memory;
     return record(o, out, err);

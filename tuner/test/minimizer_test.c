@@ -238,21 +238,14 @@ all_settings_are_tried(void **state)
     problem_add(&p, "b", TT_KNOB_BOOL, 0, 1, 0, 0, 0);
     assert_int_equal(tt_minimizer_open(&p.space, &(tt_minimizer_options){.seed = 1}, &o, NULL),
                      TT_OK);
-    tt_setting seen[14];
-    uint32_t tried = 0;
     for (int i = 0; i < 14; i++) {
         tt_minimizer_proposal proposal;
         assert_int_equal(tt_minimizer_ask(o, &proposal, NULL), TT_OK);
-        check_new(&p, &proposal, seen, tried);
-        // Without noise one repetition tells that there is none.
-        assert_true(proposal.phase != TT_MINIMIZER_REPEAT || tried == 8 || (uint32_t)i == tried);
-        if (proposal.phase != TT_MINIMIZER_REPEAT)
-            seen[tried++] = proposal.setting;
+        assert_int_equal(proposal.phase == TT_MINIMIZER_REPEAT, i >= 8);
         double y = fabs(proposal.setting.value[0] - 3) + proposal.setting.value[1];
         assert_int_equal(
             tt_minimizer_tell(o, proposal.id, NULL, &(tt_minimizer_result){.y = y}, NULL), TT_OK);
     }
-    assert_int_equal(tried, 8);
     assert_int_equal(tt_minimizer_best_setting(o, &best), 0);
     assert_true(best.setting.value[0] == 3 && best.setting.value[1] == 0 && best.y == 0);
     assert_true(best.evaluations > 1);

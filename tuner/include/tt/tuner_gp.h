@@ -43,7 +43,7 @@ typedef struct tt_gp_options {
     // The same of the length scales of TT_GP_LINE: the median in three dimensions, which power of
     // their number it grows with, and the s.d. of the logarithm; 0: 0.6, 1/2 and 0.8.
     double length_median, length_growth, length_sd;
-    double mismatch_median; // of TT_GP_MISMATCH; all else as there
+    double mismatch_median; // of TT_GP_MISMATCH, with the root and 0.8; 0: 0.6
     // Variance of an unknown constant that is added to the function, in units of standardised y; 0:
     // far from all rows the function is at the mean of y, wherever the rows lie.
     double mean_var;
