@@ -3,16 +3,11 @@
 // made-up jobs in virtual time (job_model.h) whose machine changes by a factor at a given second;
 // false alarms are counted over stationary jobs, with and without bursts of other load.
 // `tuner_drift_test JOBS` counts over so many jobs and checks nothing.
-#include "job_model.h"
+#include "tuner_fixture.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 typedef struct witness {
     double first_s; // when a change was first reported; NAN = never
@@ -174,6 +169,48 @@ slower_machine_is_noticed(void **state)
     assert_true(o.factor[0] > 0.4 && o.factor[o.seen - 1] < 0.6);
 }
 
+// A setting of one window that ended at `seen_s`.
+static void
+enter_seen(fixture *f, double in_flight, double log_t, double seen_s)
+{
+    tt_error err = {0};
+    tt_tuner *t = f->tuner;
+    tt_setting setting = t->own.setting;
+    const tti_measured m = {.log_t = log_t, .var = 1e-4, .weight = 1000};
+    setting.value[JOB_IN_FLIGHT] = in_flight;
+    t->current = tti_tuner_adopt(t, &setting);
+    assert_int_equal(tti_tuner_add_row(t, &m, &err), TT_OK);
+    t->tried[t->current].pace.n = 1;
+    t->tried[t->current].seen_s = seen_s;
+}
+
+// Trials that were faster than promised are the best known then: what was seen before them is
+// measured.
+static void
+surprising_trials_do_not_speak_for_themselves(void **state)
+{
+    TT_UNUSED(state);
+    tt_error err = {0};
+    fixture f;
+    tt_tuner_options options = job_options(1);
+    fixture_open(&f, &options);
+    enter_seen(&f, 1, -4, 1);
+    enter_seen(&f, 4, -5, 2);
+    const uint32_t best_before = f.tuner->current;
+    enter_seen(&f, 8, -6, 4);
+    enter_seen(&f, 16, -7, 5);
+    assert_int_equal(tti_tuner_refit(f.tuner, &err), TT_OK);
+    assert_int_equal(tti_tuner_incumbent(f.tuner, 0), f.tuner->current);
+    f.tuner->drift.surprised_s = 3;
+    f.tuner->drift.surprises = -1;
+    assert_int_equal(tti_tuner_drift_control(f.tuner, 0), TTI_TUNER_NOBODY);
+    f.tuner->drift.surprises = -2;
+    assert_int_equal(tti_tuner_drift_control(f.tuner, 0), best_before);
+    f.tuner->drift.surprised_s = 0.5; // nothing was seen before
+    assert_int_equal(tti_tuner_drift_control(f.tuner, 0), TTI_TUNER_NOBODY);
+    fixture_close(&f);
+}
+
 // After a change settings are tried again, and the ledger prices each part at its own speed.
 static void
 exploring_begins_again(void **state)
@@ -247,6 +284,7 @@ main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stationary_machines_raise_few_alarms),
         cmocka_unit_test(slower_machine_is_noticed),
+        cmocka_unit_test(surprising_trials_do_not_speak_for_themselves),
         cmocka_unit_test(exploring_begins_again),
         cmocka_unit_test(change_is_noticed_across_restarts),
     };
