@@ -10,18 +10,21 @@
 // the history and then all windows, in their order, each as one of its own. For each window one
 // line on standard output: ID, seconds per iteration, log of the rate relative to the pooled one,
 // its gradients' lag over the lag that the loss bears under a step of A as it bends in calm
-// windows, and the paper's iterations left with kappa 1, 2 and 10, from the first FIT losses of the
-// window: its answer is of the order of their number, which must therefore be the same for all.
+// windows, and over that as it bends in this one, its loss at the end and its mean loss over those
+// of calm windows, and the paper's iterations left with kappa 1, 2 and 10, from the first FIT
+// losses of the window: its answer is of the order of their number, which must therefore be the
+// same for all.
 // Times are stretched by S before the estimator sees them: it has no use for less than 50 ms of a
 // window, as on a real clock, while a virtual one is exact.
 //
-// Calm windows are the quarter whose gradients lag least: the median of what the loss bears as it
-// bends at their own ends, to an estimator that has seen the history and this window alone. Where
-// gradients lag by about as much as is borne, training follows the brink: the loss bends no more
-// than is just borne, however far beyond that it is (Cohen et al., Gradient Descent on Neural
-// Networks Typically Occurs at the Edge of Stability, 2021), and does not tell.
+// Calm windows are the quarter whose gradients lag least; their medians count. What the loss bears
+// as it bends at the end of a window says an estimator that has seen the history and this window
+// alone. Where gradients lag by about as much as is borne, training follows the brink: the loss
+// bends no more than is just borne, however far beyond that it is (Cohen et al., Gradient Descent
+// on Neural Networks Typically Occurs at the Edge of Stability, 2021), and does not tell.
 #include "tt/estimator.h"
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +37,8 @@ typedef struct asked {
 
 typedef struct window {
     char id[64];
-    double features[TT_EST_FEATURES_MAX], seconds, lag, borne, paper[3]; // borne: at its own end
+    double features[TT_EST_FEATURES_MAX], seconds, lag, paper[3];
+    double borne, loss, mean_loss; // lag borne and loss at its end
     uint32_t feature_count, workers;
 } window;
 
@@ -172,6 +176,8 @@ read_window(
     w->seconds = estimate.seconds_per_iteration / of->stretch;
     w->lag = estimate.staleness + (merged - 1.0) / 2;
     w->borne = lag_borne(of, before, count, w);
+    w->loss = estimate.loss;
+    w->mean_loss = estimate.mean_loss;
 }
 
 static int
@@ -182,33 +188,41 @@ by_lag(const void *a, const void *b)
 }
 
 static int
-by_borne(const void *a, const void *b)
+ascend(const void *a, const void *b)
 {
-    const window *x = a, *y = b;
-    return (x->borne > y->borne) - (x->borne < y->borne);
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
 }
 
-// The lag borne in calm windows.
+// Median of what the first `calm` windows have at `offset`.
 static double
-calm_borne(uint32_t count)
+calm_median(const window *sorted, uint32_t calm, size_t offset)
 {
-    static window sorted[WINDOWS_MAX];
-    const uint32_t calm = (count + 3) / 4;
-    memcpy(sorted, windows, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, by_lag);
-    qsort(sorted, calm, sizeof *sorted, by_borne);
-    return calm > 0 ? (sorted[(calm - 1) / 2].borne + sorted[calm / 2].borne) / 2 : INFINITY;
+    static double values[WINDOWS_MAX];
+    for (uint32_t i = 0; i < calm; i++)
+        memcpy(&values[i], (const char *)&sorted[i] + offset, sizeof *values);
+    qsort(values, calm, sizeof *values, ascend);
+    return (values[(calm - 1) / 2] + values[calm / 2]) / 2;
 }
 
 static void
 answer(const tt_estimator *est, uint32_t count)
 {
-    const double borne = calm_borne(count);
+    static window sorted[WINDOWS_MAX];
+    const uint32_t calm = (count + 3) / 4;
+    if (count == 0)
+        return;
+    memcpy(sorted, windows, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, by_lag);
+    const double borne = calm_median(sorted, calm, offsetof(window, borne));
+    const double loss = calm_median(sorted, calm, offsetof(window, loss));
+    const double mean_loss = calm_median(sorted, calm, offsetof(window, mean_loss));
     for (uint32_t i = 0; i < count; i++) {
         const window *w = &windows[i];
         double mean, sd;
         tt_estimator_log_rate(est, i + 1, w->features, w->feature_count, &mean, &sd);
-        (void)printf("%s %.9g %.9g %.9g %.9g %.9g %.9g\n", w->id, w->seconds, mean, w->lag / borne,
+        (void)printf("%s %.9g %.9g %.9g %.9g %.9g %.9g %.9g %.9g %.9g\n", w->id, w->seconds, mean,
+                     w->lag / borne, w->lag / w->borne, w->loss / loss, w->mean_loss / mean_loss,
                      w->paper[0], w->paper[1], w->paper[2]);
     }
 }
