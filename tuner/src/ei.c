@@ -84,6 +84,15 @@ mills_difference(double d, double sd)
 }
 
 double
+tt_ei_told(double var, double noise_var, double *d_var)
+{
+    const double all = var + noise_var;
+    if (d_var != NULL)
+        *d_var = var > 0 ? (0.5 * var + noise_var) / (all * sqrt(all)) : 0;
+    return var > 0 ? var / sqrt(all) : 0;
+}
+
+double
 tt_ei_log_saved(double mean, double sd, double *d_mean, double *d_sd)
 {
     if (!(sd > 0)) {

@@ -71,8 +71,8 @@ covariance_row(const tt_gp *gp, const tti_gp_scales *s, uint32_t i, double *out)
     const double *x = gp->x + (size_t)i * dims;
     for (uint32_t j = 0; j < i; j++)
         out[j] = tti_gp_kernel(gp, s, x, gp->stage[i], gp->x + (size_t)j * dims, gp->stage[j]);
-    out[i] = tti_gp_kernel_self(s) + gp->noise[i] / (gp->y_scale * gp->y_scale) +
-             s->noise / gp->repeats[i];
+    out[i] = tti_gp_kernel_self(s) + tti_gp_trend(gp, s, x, x) +
+             gp->noise[i] / (gp->y_scale * gp->y_scale) + s->noise / gp->repeats[i];
 }
 
 static tt_status

@@ -4,8 +4,8 @@
 
 #include "tt/tuner_gp.h"
 
-// dims + stage length, signal, noise, stage, cross
-enum { TTI_GP_THETA_MAX = TT_GP_DIMS_MAX + 5 };
+// dims + stage length, signal, noise, stage, cross, trend
+enum { TTI_GP_THETA_MAX = TT_GP_DIMS_MAX + 6, TTI_GP_FEATURES_MAX = 2 * TT_GP_DIMS_MAX };
 
 struct tt_gp {
     tt_gp_options options;
@@ -15,11 +15,12 @@ struct tt_gp {
     double y_mean, y_scale;              // standardisation in force
     tt_gp_params params;                 // in force
     int fitted;
-    uint32_t fits;     // so far, position in the stream of random starts
-    uint32_t factored; // leading rows contained in chol
-    int stale;         // a factored row was replaced
-    double *chol;      // rows x rows lower triangle, row-major with leading dimension `capacity`
-    double *alpha;     // K^-1 (y - mean)/scale
+    uint32_t trend_lines; // dimensions that have a trend
+    uint32_t fits;        // so far, position in the stream of random starts
+    uint32_t factored;    // leading rows contained in chol
+    int stale;            // a factored row was replaced
+    double *chol;         // rows x rows lower triangle, row-major with leading dimension `capacity`
+    double *alpha;        // K^-1 (y - mean)/scale
     double log_posterior;
 };
 
@@ -32,6 +33,7 @@ double tti_gp_matern_slope(double r2);
 typedef struct tti_gp_scales {
     double weight[TT_GP_DIMS_MAX];
     double stage_weight, signal, stage, cross, noise, constant;
+    double trend; // of each line
 } tti_gp_scales;
 void tti_gp_scales_set(const tt_gp *gp, const tt_gp_params *params, tti_gp_scales *out);
 // Squared scaled distance of two points of settings, without the stage.
@@ -44,13 +46,22 @@ double tti_gp_kernel(const tt_gp *gp,
                      double stage_a,
                      const double *b,
                      double stage_b);
-// Of a value with itself.
+// Of a value with itself, without the trend.
 double tti_gp_kernel_self(const tti_gp_scales *scales);
+
+// What the trend adds to the covariance of two points; 0 without one.
+double tti_gp_trend(const tt_gp *gp, const tti_gp_scales *scales, const double *a, const double *b);
+// The features whose inner product, times scales.trend, that is: two for each line in their order,
+// none without a trend.
+uint32_t tti_gp_trend_width(const tt_gp *gp);
+void tti_gp_trend_features(const tt_gp *gp, const double *x, double *out);
+// d/dx of what two weights make of the two features of the line at x.
+double tti_gp_trend_slope(double x, const double *weights);
 
 // The hyperparameters as one vector of unknowns, with their normal priors and their box.
 typedef struct tti_gp_layout {
     uint32_t count;
-    int stage_length, signal, noise, stage, cross; // positions, -1 = not there
+    int stage_length, signal, noise, stage, cross, trend; // positions, -1 = not there
     double mean[TTI_GP_THETA_MAX], sd[TTI_GP_THETA_MAX], lower[TTI_GP_THETA_MAX],
         upper[TTI_GP_THETA_MAX];
 } tti_gp_layout;

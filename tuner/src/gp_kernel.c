@@ -28,6 +28,7 @@ tti_gp_scales_set(const tt_gp *gp, const tt_gp_params *params, tti_gp_scales *ou
     out->cross = sum ? exp(params->cross) : 0;
     out->noise = exp(params->noise);
     out->constant = gp->options.mean_var;
+    out->trend = gp->trend_lines > 0 ? exp(params->trend) / gp->trend_lines : 0;
 }
 
 double
@@ -54,10 +55,11 @@ tti_gp_kernel(const tt_gp *gp,
 {
     double r2 = tti_gp_distance2(gp, scales, a, b);
     double c2 = scales->stage_weight * (stage_a - stage_b) * (stage_a - stage_b);
+    const double wide = scales->constant + tti_gp_trend(gp, scales, a, b);
     if (gp->options.model != TT_GP_SUM)
-        return scales->signal * tti_gp_matern(r2 + c2) + scales->constant;
+        return scales->signal * tti_gp_matern(r2 + c2) + wide;
     double m = tti_gp_matern(r2), k = tti_gp_matern(c2);
-    return scales->signal * m + scales->stage * k + scales->cross * m * k + scales->constant;
+    return scales->signal * m + scales->stage * k + scales->cross * m * k + wide;
 }
 
 double
@@ -78,7 +80,7 @@ unknown(tti_gp_layout *l, double mean, double sd, double lower, double upper)
 void
 tti_gp_layout_set(const tt_gp *gp, tti_gp_layout *out)
 {
-    *out = (tti_gp_layout){.stage_length = -1, .stage = -1, .cross = -1};
+    *out = (tti_gp_layout){.stage_length = -1, .stage = -1, .cross = -1, .trend = -1};
     const tt_gp_options *o = &gp->options;
     const double dims = fmax(o->dims, 2) / 3, length = log(0.6 * sqrt(dims));
     const double median = o->length_median > 0 ? o->length_median : 0.6;
@@ -107,6 +109,10 @@ tti_gp_layout_set(const tt_gp *gp, tti_gp_layout *out)
         out->cross = (int)out->count;
         unknown(out, log(0.02), 1.5, log(1e-5), 4);
     }
+    if (gp->trend_lines > 0) {
+        out->trend = (int)out->count;
+        unknown(out, o->trend_mean, o->trend_sd, -12, 8);
+    }
 }
 
 void
@@ -122,6 +128,8 @@ tti_gp_pack(const tti_gp_layout *layout, uint32_t dims, const tt_gp_params *para
         theta[layout->stage] = params->stage;
         theta[layout->cross] = params->cross;
     }
+    if (layout->trend >= 0)
+        theta[layout->trend] = params->trend;
 }
 
 void
@@ -136,4 +144,6 @@ tti_gp_unpack(const tti_gp_layout *layout, uint32_t dims, const double *theta, t
         params->stage = theta[layout->stage];
         params->cross = theta[layout->cross];
     }
+    if (layout->trend >= 0)
+        params->trend = theta[layout->trend];
 }

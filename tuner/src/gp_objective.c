@@ -19,9 +19,30 @@ struct tti_gp_objective {
     double *stage2;   // pairs: squared differences of the stage
     double *distance; // pairs
     double *matern, *matern_slope, *stage_matern, *stage_slope; // pairs
-    double *matrix, *copy;                                      // n x n
-    double *z, *alpha, *noise;                                  // n, standardised
+    double *trend, *trend_own; // pairs, n: covariances under a trend of variance 1; not set without
+    double *matrix, *copy;     // n x n
+    double *z, *alpha, *noise; // n, standardised
+    double *features;          // n x width of the trend
 };
+
+static void
+fill_trend(tti_gp_objective *o)
+{
+    const tt_gp *gp = o->gp;
+    const size_t n = o->n, width = tti_gp_trend_width(gp);
+    size_t at = 0;
+    if (width == 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        tti_gp_trend_features(gp, gp->x + i * gp->options.dims, o->features + i * width);
+    cblas_dsyrk(CblasRowMajor, CblasLower, CblasNoTrans, (int)n, (int)width, 1, o->features,
+                (int)width, 0, o->copy, (int)n);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < i; j++)
+            o->trend[at++] = o->copy[i * n + j];
+        o->trend_own[i] = o->copy[i * n + i];
+    }
+}
 
 static void
 fill_squares(tti_gp_objective *o)
@@ -53,7 +74,8 @@ tti_gp_objective_open(tt_gp *gp, tti_gp_objective **out, tt_error *err)
     uint32_t dims = gp->options.dims + (gp->options.model == TT_GP_PRODUCT ? 1 : 0);
     tti_gp_objective *o = tt_mem_zalloc(1, sizeof *o);
     // Not zeroed: what is read of it is written first; what the model has no use for costs nothing.
-    double *numbers = tt_mem_alloc((pairs * (dims + 6) + 2 * n * n + 3 * n) * sizeof *numbers);
+    double *numbers = tt_mem_alloc((pairs * (dims + 7) + n * (2 * n + 4 + tti_gp_trend_width(gp))) *
+                                   sizeof *numbers);
     if (o == NULL || numbers == NULL) {
         tt_mem_free(o);
         tt_mem_free(numbers);
@@ -68,11 +90,14 @@ tti_gp_objective_open(tt_gp *gp, tti_gp_objective **out, tt_error *err)
     o->matern_slope = o->matern + pairs;
     o->stage_matern = o->matern_slope + pairs;
     o->stage_slope = o->stage_matern + pairs;
-    o->matrix = o->stage_slope + pairs;
+    o->trend = o->stage_slope + pairs;
+    o->matrix = o->trend + pairs;
     o->copy = o->matrix + n * n;
     o->z = o->copy + n * n;
     o->alpha = o->z + n;
     o->noise = o->alpha + n;
+    o->trend_own = o->noise + n;
+    o->features = o->trend_own + n;
     tti_gp_layout_set(gp, &o->layout);
     tti_gp_standardize(gp);
     for (size_t i = 0; i < n; i++) {
@@ -80,6 +105,7 @@ tti_gp_objective_open(tt_gp *gp, tti_gp_objective **out, tt_error *err)
         o->noise[i] = gp->noise[i] / (gp->y_scale * gp->y_scale);
     }
     fill_squares(o);
+    fill_trend(o);
     *out = o;
     return TT_OK;
 }
@@ -114,10 +140,14 @@ fill_matrix(tti_gp_objective *o, const tti_gp_scales *scales, const double *weig
                 o->stage_slope[at] = (5.0 / 3.0) * (1 + c) * f;
                 value += scales->stage * k + scales->cross * m * k;
             }
+            if (scales->trend > 0)
+                value += scales->trend * o->trend[at];
             o->matrix[(size_t)i * o->n + j] = value;
         }
-        o->matrix[(size_t)i * o->n + i] =
-            tti_gp_kernel_self(scales) + o->noise[i] + scales->noise / o->gp->repeats[i];
+        double own = tti_gp_kernel_self(scales) + o->noise[i] + scales->noise / o->gp->repeats[i];
+        if (scales->trend > 0)
+            own += scales->trend * o->trend_own[i];
+        o->matrix[(size_t)i * o->n + i] = own;
     }
 }
 
@@ -128,7 +158,7 @@ add_traces(tti_gp_objective *o, const tti_gp_scales *s, const double *weight, do
 {
     const tti_gp_layout *l = &o->layout;
     int sum = o->gp->options.model == TT_GP_SUM;
-    double signal = 0, stage = 0, cross = 0, stage_length = 0, trace = 0, noise = 0;
+    double signal = 0, stage = 0, cross = 0, stage_length = 0, trend = 0, trace = 0, noise = 0;
     size_t at = 0;
     for (uint32_t i = 0; i < o->n; i++) {
         for (uint32_t j = 0; j < i; j++, at++) {
@@ -140,10 +170,14 @@ add_traces(tti_gp_objective *o, const tti_gp_scales *s, const double *weight, do
             o->distance[at] = a * (s->signal + s->cross * k) * o->matern_slope[at];
             if (sum)
                 stage_length += a * o->stage_slope[at] * o->stage2[at] * (s->stage + s->cross * m);
+            if (l->trend >= 0)
+                trend += a * o->trend[at];
         }
         double own = o->alpha[i] * o->alpha[i] - o->matrix[(size_t)i * o->n + i];
         trace += own;
         noise += own / o->gp->repeats[i];
+        if (l->trend >= 0)
+            trend += own / 2 * o->trend_own[i];
     }
     double length[TT_GP_DIMS_MAX + 1] = {0};
     if (o->pairs > 0)
@@ -158,6 +192,8 @@ add_traces(tti_gp_objective *o, const tti_gp_scales *s, const double *weight, do
         gradient[l->stage] += s->stage * (stage + trace / 2);
         gradient[l->cross] += s->cross * (cross + trace / 2);
     }
+    if (l->trend >= 0)
+        gradient[l->trend] += s->trend * trend;
 }
 
 double

@@ -21,6 +21,8 @@ tt_gp_open(const tt_gp_options *options, tt_gp **out, tt_error *err)
     if (gp == NULL)
         return tt_error_set(err, TT_NOMEM, "tuner", NULL, "no memory for a Gaussian process");
     gp->options = *options;
+    for (uint32_t d = 0; d < options->dims && options->trend_sd > 0; d++)
+        gp->trend_lines += options->kind[d] == TT_GP_LINE;
     gp->y_scale = 1;
     gp->log_posterior = NAN;
     *out = gp;

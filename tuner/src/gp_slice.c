@@ -1,7 +1,7 @@
 // Posterior of the process at one stage, for many points, with gradients.
 //
 //     a_i  = s_x^2 + s_xc^2 k(c, c_i)      b_i = s_c^2 k(c, c_i) + the constant's variance
-//     k_i  = M(x, x_i) a_i + b_i
+//     k_i  = M(x, x_i) a_i + b_i + t(x, x_i), t the trend
 //     mean = k' alpha                      var = K(x, x) - |L^-1 k|^2
 //
 // and for f(x) - f(ref), both at the same stage,
@@ -22,20 +22,37 @@ struct tt_gp_slice {
     double *a, *b, *offset; // n; offset: the stage's share of r^2 under "product"
     double *k_ref;          // n: covariances with the reference, 0 without one
     double *k;              // n x BLOCK
+    double *features;       // n x width of the trend
     double *solved, *slope; // n, for gradients
     double reference[TT_GP_DIMS_MAX];
+    double features_ref[TTI_GP_FEATURES_MAX]; // of the trend, 0 without a reference
     int has_reference;
     double mean_ref;
 };
+
+// Adds the trend's covariances of x with the rows to k.
+static void
+add_trend(const tt_gp_slice *s, const double *x, double *k, size_t stride)
+{
+    const int width = (int)tti_gp_trend_width(s->gp);
+    double features[TTI_GP_FEATURES_MAX];
+    if (width == 0)
+        return;
+    tti_gp_trend_features(s->gp, x, features);
+    cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)s->n, width, s->scales.trend, s->features, width,
+                features, 1, 1, k, (int)stride);
+}
 
 static void
 covariances(const tt_gp_slice *s, const double *x, double *k, size_t stride)
 {
     const tt_gp *gp = s->gp;
     for (uint32_t i = 0; i < s->n; i++) {
-        double r2 = tti_gp_distance2(gp, &s->scales, x, gp->x + (size_t)i * gp->options.dims);
+        const double *row = gp->x + (size_t)i * gp->options.dims;
+        double r2 = tti_gp_distance2(gp, &s->scales, x, row);
         k[i * stride] = s->a[i] * tti_gp_matern(r2 + s->offset[i]) + s->b[i];
     }
+    add_trend(s, x, k, stride);
 }
 
 static void
@@ -65,7 +82,8 @@ tt_gp_slice_open(
         return tt_error_set(err, TT_INVALID, "tuner", NULL, "a process must be fitted first");
     uint32_t n = gp->factored;
     tt_gp_slice *s = tt_mem_zalloc(1, sizeof *s);
-    double *numbers = tt_mem_zalloc_vector((size_t)n * (6 + BLOCK), sizeof *numbers);
+    const uint32_t width = tti_gp_trend_width(gp);
+    double *numbers = tt_mem_zalloc_vector((size_t)n * (6 + BLOCK + width), sizeof *numbers);
     if (s == NULL || numbers == NULL) {
         tt_mem_free(s);
         tt_mem_free(numbers);
@@ -79,6 +97,10 @@ tt_gp_slice_open(
     s->solved = s->k_ref + n;
     s->slope = s->solved + n;
     s->k = s->slope + n;
+    s->features = s->k + (size_t)n * BLOCK;
+    for (uint32_t i = 0; i < n; i++)
+        tti_gp_trend_features(gp, gp->x + (size_t)i * gp->options.dims,
+                              s->features + (size_t)i * width);
     tti_gp_scales_set(gp, &gp->params, &s->scales);
     prepare(s);
     if (reference != NULL) {
@@ -86,6 +108,7 @@ tt_gp_slice_open(
         if (gp->options.snap != NULL)
             gp->options.snap(gp->options.snap_self, s->reference);
         s->has_reference = 1;
+        tti_gp_trend_features(gp, s->reference, s->features_ref);
         covariances(s, s->reference, s->k_ref, 1);
         s->mean_ref = cblas_ddot((int)n, s->k_ref, 1, gp->alpha, 1);
     }
@@ -101,19 +124,28 @@ tt_gp_slice_close(tt_gp_slice *slice)
     tt_mem_free(slice);
 }
 
+static double
+square(double x)
+{
+    return x * x;
+}
+
 // Prior variance of what is asked: of f(x), or of f(x) - f(reference).
 static double
 prior_variance(const tt_gp_slice *s, const double *x, double *matern)
 {
-    double self = tti_gp_kernel_self(&s->scales);
+    double features[TTI_GP_FEATURES_MAX], trend = 0;
+    tti_gp_trend_features(s->gp, x, features);
+    for (uint32_t f = 0; f < tti_gp_trend_width(s->gp); f++)
+        trend += s->scales.trend * square(features[f] - s->features_ref[f]);
     if (!s->has_reference)
-        return self;
+        return tti_gp_kernel_self(&s->scales) + trend;
     double r2 = tti_gp_distance2(s->gp, &s->scales, x, s->reference);
     double m = tti_gp_matern(r2);
     if (matern != NULL)
         *matern = r2;
     // What both share (the stage alone) cancels.
-    return 2 * (s->scales.signal + s->scales.cross) * (1 - m);
+    return 2 * (s->scales.signal + s->scales.cross) * (1 - m) + trend;
 }
 
 static double
@@ -183,9 +215,36 @@ tt_gp_slice_mean(tt_gp_slice *slice, const double *x)
     return (s->has_reference ? -s->mean_ref * gp->y_scale : gp->y_mean) + gp->y_scale * mean;
 }
 
+// s->solved holds K^-1 (k - k_ref).
+static void
+add_trend_gradient(const tt_gp_slice *s, const double *x, double *mean_grad, double *var_grad)
+{
+    const tt_gp *gp = s->gp;
+    const int width = (int)tti_gp_trend_width(gp);
+    const double mean_unit = gp->y_scale * s->scales.trend, var_unit = gp->y_scale * mean_unit;
+    double by_mean[TTI_GP_FEATURES_MAX], by_var[TTI_GP_FEATURES_MAX];
+    if (width == 0)
+        return;
+    tti_gp_trend_features(gp, x, by_var);
+    cblas_daxpy(width, -1, s->features_ref, 1, by_var, 1);
+    cblas_dgemv(CblasRowMajor, CblasTrans, (int)s->n, width, -2, s->features, width, s->solved, 1,
+                2, by_var, 1);
+    cblas_dgemv(CblasRowMajor, CblasTrans, (int)s->n, width, 1, s->features, width, gp->alpha, 1, 0,
+                by_mean, 1);
+    for (uint32_t d = 0, at = 0; d < gp->options.dims; d++) {
+        if (gp->options.kind[d] != TT_GP_LINE)
+            continue;
+        mean_grad[d] += mean_unit * tti_gp_trend_slope(x[d], by_mean + at);
+        var_grad[d] += var_unit * tti_gp_trend_slope(x[d], by_var + at);
+        at += 2;
+    }
+}
+
 //     d mean    = sum_i alpha_i dk_i
 //     d var     = d prior - 2 sum_i w_i dk_i,            w = K^-1 (k - k_ref)
 //     dk_i/dx_d = - a_i slope(r_i^2) (x_d - x_id) / l_d^2,  slope = (5/3)(1 + sqrt5 r) e^(-sqrt5 r)
+//
+// and what the trend, inner products of features, adds to them.
 void
 tt_gp_slice_gradient(tt_gp_slice *slice,
                      const double *x,
@@ -198,9 +257,11 @@ tt_gp_slice_gradient(tt_gp_slice *slice,
     const tt_gp *gp = s->gp;
     uint32_t dims = gp->options.dims;
     *mean = 0;
+    memset(s->k, 0, s->n * sizeof *s->k);
+    add_trend(s, x, s->k, 1);
     for (uint32_t i = 0; i < s->n; i++) {
         double r2 = tti_gp_distance2(gp, &s->scales, x, gp->x + (size_t)i * dims) + s->offset[i];
-        double k = s->a[i] * tti_gp_matern(r2) + s->b[i];
+        double k = s->a[i] * tti_gp_matern(r2) + s->b[i] + s->k[i];
         s->slope[i] = s->a[i] * tti_gp_matern_slope(r2);
         *mean += k * gp->alpha[i];
         s->k[i] = s->solved[i] = k - s->k_ref[i];
@@ -228,6 +289,7 @@ tt_gp_slice_gradient(tt_gp_slice *slice,
         mean_grad[d] = scale * dm;
         var_grad[d] = scale * scale * dv;
     }
+    add_trend_gradient(s, x, mean_grad, var_grad);
     *mean = (s->has_reference ? -s->mean_ref * scale : gp->y_mean) + scale * *mean;
     *var = scale * scale * floor_variance(s, prior - squares);
 }

@@ -18,6 +18,9 @@ static const double SIGNAL_SD = 2, NOISE_SD = 3, MEAN_VAR = 3;
 // looked at alone. Shorter ones of bools and enums leave little that one value tells of another.
 static const double LENGTH_MEDIAN = 0.43, LENGTH_GROWTH = 0.25, LENGTH_SD = 0.6;
 static const double MISMATCH_MEDIAN = 1.2;
+// Most of what one tunes has a valley as wide as its ranges, which few results show long before
+// they show its bottom. Logs of the variance.
+static const double TREND_MEAN = -2, TREND_SD = 2;
 // A warped minimum is found less exactly: a straight line must be clearly worse. Above 1 the worst
 // values would be drawn apart.
 static const double LAMBDA_SD = 0.2;
@@ -105,7 +108,9 @@ open_gp(tt_minimizer *o, const tti_warp *warp, const row_set *set, tt_gp **out, 
                              .length_growth = LENGTH_GROWTH,
                              .length_sd = LENGTH_SD,
                              .mismatch_median = MISMATCH_MEDIAN,
-                             .mean_var = MEAN_VAR};
+                             .mean_var = MEAN_VAR,
+                             .trend_mean = TREND_MEAN,
+                             .trend_sd = TREND_SD};
     for (uint32_t d = 0; d < o->search.dims; d++) {
         tt_knob_kind kind = o->space->knob[o->search.knob[d]].knob->kind;
         options.kind[d] =
@@ -319,7 +324,7 @@ tti_minimizer_model_close(tti_minimizer_model *model)
 
 typedef struct acquisition {
     tt_gp_slice *slice;
-    double best;
+    double best, noise_var;
     uint32_t dims;
 } acquisition;
 
@@ -332,7 +337,8 @@ score(void *self, const double *x, uint32_t count, double *out)
         uint32_t n = TT_MIN(count - at, 64u);
         tt_gp_slice_eval(a->slice, x + (size_t)at * a->dims, n, mean, var);
         for (uint32_t i = 0; i < n; i++)
-            out[at + i] = tt_ei_log(mean[i], sqrt(var[i]), a->best, NULL, NULL);
+            out[at + i] =
+                tt_ei_log(mean[i], tt_ei_told(var[i], a->noise_var, NULL), a->best, NULL, NULL);
     }
 }
 
@@ -340,11 +346,12 @@ static double
 gradient(void *self, const double *x, double *grad)
 {
     acquisition *a = self;
-    double mean, var, by_mean, by_sd, d_mean[TT_KNOBS_MAX], d_var[TT_KNOBS_MAX];
+    double mean, var, by_mean, by_told, by_var, d_mean[TT_KNOBS_MAX], d_var[TT_KNOBS_MAX];
     tt_gp_slice_gradient(a->slice, x, &mean, &var, d_mean, d_var);
-    double sd = sqrt(var), value = tt_ei_log(mean, sd, a->best, &by_mean, &by_sd);
+    const double told = tt_ei_told(var, a->noise_var, &by_var);
+    const double value = tt_ei_log(mean, told, a->best, &by_mean, &by_told);
     for (uint32_t d = 0; d < a->dims; d++)
-        grad[d] = by_mean * d_mean[d] + by_sd * d_var[d] / (2 * sd);
+        grad[d] = by_mean * d_mean[d] + by_told * by_var * d_var[d];
     return value;
 }
 
@@ -404,7 +411,10 @@ tti_minimizer_improve(tt_minimizer *o,
                       tt_minimizer_proposal *out,
                       tt_error *err)
 {
-    acquisition self = {.slice = model->slice, .best = model->best, .dims = o->search.dims};
+    acquisition self = {.slice = model->slice,
+                        .best = model->best,
+                        .noise_var = tt_gp_noise_var(model->gp),
+                        .dims = o->search.dims};
     tt_setting anchors[ANCHORS];
     uint32_t taken_count;
     tt_setting *taken = list_taken(o, &taken_count);

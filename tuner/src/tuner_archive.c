@@ -40,7 +40,8 @@ uint64_t
 tt_tuner_print(const tt_space *space, uint32_t nodes, tt_tuner_model model, tt_est_method method)
 {
     const uint64_t parts[] = {
-        ARCHIVE_VERSION, sizeof(tt_tuner) + sizeof(tti_tried) + sizeof(tti_prior), nodes,
+        ARCHIVE_VERSION,
+        sizeof(tt_tuner) + sizeof(tti_tried) + sizeof(tti_prior) + sizeof(tt_gp_params), nodes,
         (uint64_t)model, tti_ways[model]->rows_of_left ? 1 + (uint64_t)method : 0};
     return mix_bytes(print_of_space(space), parts, sizeof parts);
 }

@@ -3,9 +3,8 @@
 // B: the best known setting; cur: the one in force; X: a candidate; R(a, b): seconds a switch
 // loses. Delta: log of (time left under X / time left under B), mean m; s: the s.d. of what a
 // window can tell of it, the seconds an iteration, of the joint posterior; s~: that of the change
-// of m by a window of noise v (Frazier, Powell & Dayanik 2009, "The knowledge-gradient policy for
-// correlated normal beliefs", as if B were known). Where s is small against the noise, nearly all
-// that may be saved is beyond what a window tells, and looking for it would never end.
+// of m by a window of noise v (tt_ei_told, as if B were known). Where s is small against the noise,
+// nearly all that may be saved is beyond what a window tells, and looking for it would never end.
 //
 //     s~    = s^2 / sqrt(s^2 + v)       d = -m / s~
 //     EI(X) = left_B (Phi(d) - exp(m + s~^2 / 2) Phi(d - s~))
@@ -103,17 +102,15 @@ static double
 score_gradient(void *self, const double *x, double *gradient)
 {
     sight *s = self;
-    double mean, var, dm[TT_KNOBS_MAX], dv[TT_KNOBS_MAX], by_mean, by_sd, value;
+    double mean, var, dm[TT_KNOBS_MAX], dv[TT_KNOBS_MAX], by_mean, by_told, by_var, value;
     tti_tried point;
     tt_gp_slice_gradient(s->frame->slice, x, &mean, &var, dm, dv);
     mean += describe_at(s, x, &point);
     score(self, x, 1, &value);
-    // told = var / sqrt(all), so that d told / d var = (var / 2 + noise) / all^(3/2)
-    const double noise = s->frame->noise_var, all = var + noise;
-    (void)tt_ei_log_saved(mean, var / sqrt(all), &by_mean, &by_sd);
-    const double by_var = by_sd * (0.5 * var + noise) / (all * sqrt(all));
+    const double told = tt_ei_told(var, s->frame->noise_var, &by_var);
+    (void)tt_ei_log_saved(mean, told, &by_mean, &by_told);
     for (uint32_t d = 0; d < s->t->search.dims; d++)
-        gradient[d] = by_mean * dm[d] + by_var * dv[d];
+        gradient[d] = by_mean * dm[d] + by_told * by_var * dv[d];
     return value;
 }
 

@@ -40,7 +40,7 @@ tti_tuner_outlook_from(const tti_frame *f, double t_mean, double t_var, const tt
 {
     return (tti_outlook){.mean = t_mean - s->log_rate,
                          .sd = sqrt(t_var),
-                         .told = t_var > 0 ? t_var / sqrt(t_var + f->noise_var) : 0,
+                         .told = tt_ei_told(t_var, f->noise_var, NULL),
                          .sound = s->sound,
                          .t_mean = t_mean};
 }

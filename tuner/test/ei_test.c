@@ -34,6 +34,25 @@ test_log_h(void **state)
 }
 
 static void
+test_told(void **state)
+{
+    (void)state;
+    static const double noise[] = {0, 1e-6, 0.04, 30};
+    double slope;
+    for (size_t i = 0; i < TT_COUNT_OF(noise); i++)
+        for (double var = 1e-5; var < 100; var *= 7) {
+            const double h = 1e-5 * var, told = tt_ei_told(var, noise[i], &slope);
+            const double up = tt_ei_told(var + h, noise[i], NULL);
+            const double down = tt_ei_told(var - h, noise[i], NULL);
+            // What is left after the measurement: var noise / (var + noise).
+            close_to(told * told, var - var * noise[i] / (var + noise[i]), 1e-12);
+            close_to(slope, (up - down) / (2 * h), 1e-6);
+        }
+    assert_true(tt_ei_told(0, 0, &slope) == 0 && slope == 0);
+    assert_true(tt_ei_told(0, 1, &slope) == 0 && slope == 0);
+}
+
+static void
 test_log_saved(void **state)
 {
     (void)state;
@@ -82,6 +101,7 @@ main(void)
     (void)gsl_set_error_handler_off();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_log_h),
+        cmocka_unit_test(test_told),
         cmocka_unit_test(test_log_saved),
         cmocka_unit_test(test_derivatives),
     };

@@ -33,6 +33,8 @@ static const double gp_log_signal = 0.37;
 static const double gp_log_stage = -2.796881414808826;
 static const double gp_log_cross = -3.146555163288575;
 static const double gp_log_noise = -5.599422459331958;
+// Of the trend, in gp_trend_*: model "sum" with a trend.
+static const double gp_log_trend = -0.41, gp_trend_prior_mean = -1.3, gp_trend_prior_sd = 1.7;
 static const double gp_sum_log_posterior = -1.623933933689144;
 static const double gp_sum_mean[GP_QUERIES] = {2.4294221432342766, 5.204953413838099,
                                                4.441838192083184, 4.4061590313073165};
@@ -60,5 +62,14 @@ static const double gp_product_delta_mean[GP_QUERIES] = {-2.587573517891551, 0.1
                                                          -0.40686109566605744, -0.57229744139884};
 static const double gp_product_delta_var[GP_QUERIES] = {2.2835124039126673, 1.7214350547802084,
                                                         1.5943396330959136, 0.5991528585815312};
+static const double gp_trend_log_posterior = -2.1926664216679708;
+static const double gp_trend_mean[GP_QUERIES] = {1.7311029721978528, 5.375285014839763,
+                                                 4.481514448990955, 4.426588624620145};
+static const double gp_trend_var[GP_QUERIES] = {2.663978897640036, 1.428197795440686,
+                                                1.3950912853169806, 0.024907246121391495};
+static const double gp_trend_delta_mean[GP_QUERIES] = {-2.774844270402329, 0.8693377722395829,
+                                                       -0.024432793609225838, -0.07935861798003693};
+static const double gp_trend_delta_var[GP_QUERIES] = {2.7469346889350166, 1.4625667661761228,
+                                                      1.3948541364702434, 0.09634756148960719};
 
 #endif

@@ -21,10 +21,13 @@ close_to(double value, double expected, double relative)
 }
 
 static tt_gp *
-open_reference(tt_gp_model model, uint32_t rows)
+open_with_trend(tt_gp_model model, int trend, uint32_t rows)
 {
-    tt_gp_options options = {
-        .model = model, .dims = GP_DIMS, .kind = {TT_GP_LINE, TT_GP_LINE, TT_GP_MISMATCH}};
+    tt_gp_options options = {.model = model,
+                             .dims = GP_DIMS,
+                             .kind = {TT_GP_LINE, TT_GP_LINE, TT_GP_MISMATCH},
+                             .trend_mean = gp_trend_prior_mean,
+                             .trend_sd = trend ? gp_trend_prior_sd : 0};
     tt_gp *gp;
     assert_int_equal(tt_gp_open(&options, &gp, NULL), TT_OK);
     for (uint32_t i = 0; i < rows; i++)
@@ -34,6 +37,12 @@ open_reference(tt_gp_model model, uint32_t rows)
     return gp;
 }
 
+static tt_gp *
+open_reference(tt_gp_model model, uint32_t rows)
+{
+    return open_with_trend(model, 0, rows);
+}
+
 static tt_gp_params
 reference_params(void)
 {
@@ -41,23 +50,28 @@ reference_params(void)
                            .signal = gp_log_signal,
                            .stage = gp_log_stage,
                            .cross = gp_log_cross,
-                           .noise = gp_log_noise};
+                           .noise = gp_log_noise,
+                           .trend = gp_log_trend};
     memcpy(params.length, gp_log_length, sizeof gp_log_length);
     return params;
 }
 
 typedef struct expected {
     tt_gp_model model;
+    int trend;
     double log_posterior;
     const double *mean, *var, *delta_mean, *delta_var;
 } expected;
 
 static const expected cases[] = {
-    {TT_GP_SUM, gp_sum_log_posterior, gp_sum_mean, gp_sum_var, gp_sum_delta_mean, gp_sum_delta_var},
-    {TT_GP_TIME, gp_time_log_posterior, gp_time_mean, gp_time_var, gp_time_delta_mean,
+    {TT_GP_SUM, 0, gp_sum_log_posterior, gp_sum_mean, gp_sum_var, gp_sum_delta_mean,
+     gp_sum_delta_var},
+    {TT_GP_TIME, 0, gp_time_log_posterior, gp_time_mean, gp_time_var, gp_time_delta_mean,
      gp_time_delta_var},
-    {TT_GP_PRODUCT, gp_product_log_posterior, gp_product_mean, gp_product_var,
+    {TT_GP_PRODUCT, 0, gp_product_log_posterior, gp_product_mean, gp_product_var,
      gp_product_delta_mean, gp_product_delta_var},
+    {TT_GP_SUM, 1, gp_trend_log_posterior, gp_trend_mean, gp_trend_var, gp_trend_delta_mean,
+     gp_trend_delta_var},
 };
 
 static void
@@ -65,7 +79,7 @@ test_posterior(void **state)
 {
     (void)state;
     for (size_t c = 0; c < TT_COUNT_OF(cases); c++) {
-        tt_gp *gp = open_reference(cases[c].model, GP_ROWS);
+        tt_gp *gp = open_with_trend(cases[c].model, cases[c].trend, GP_ROWS);
         tt_gp_params params = reference_params();
         assert_int_equal(tt_gp_set_params(gp, &params, NULL), TT_OK);
         close_to(tt_gp_log_posterior(gp), cases[c].log_posterior, 1e-9);
@@ -105,7 +119,7 @@ test_point_gradients(void **state)
     (void)state;
     for (size_t c = 0; c < TT_COUNT_OF(cases); c++)
         for (int with_reference = 0; with_reference < 2; with_reference++) {
-            tt_gp *gp = open_reference(cases[c].model, GP_ROWS);
+            tt_gp *gp = open_with_trend(cases[c].model, cases[c].trend, GP_ROWS);
             tt_gp_params params = reference_params();
             assert_int_equal(tt_gp_set_params(gp, &params, NULL), TT_OK);
             tt_gp_slice *slice;
@@ -139,7 +153,7 @@ test_fit_gradient(void **state)
 {
     (void)state;
     for (size_t c = 0; c < TT_COUNT_OF(cases); c++) {
-        tt_gp *gp = open_reference(cases[c].model, GP_ROWS);
+        tt_gp *gp = open_with_trend(cases[c].model, cases[c].trend, GP_ROWS);
         tti_gp_objective *objective;
         tti_gp_layout layout;
         assert_int_equal(tti_gp_objective_open(gp, &objective, NULL), TT_OK);
@@ -250,7 +264,8 @@ test_hostile_rows(void **state)
     (void)state;
     for (int kind = 0; kind < 6; kind++) {
         for (size_t c = 0; c < TT_COUNT_OF(cases); c++) {
-            tt_gp_options options = {.model = cases[c].model, .dims = 3, .seed = 1};
+            tt_gp_options options = {
+                .model = cases[c].model, .dims = 3, .seed = 1, .trend_sd = cases[c].trend ? 2 : 0};
             tt_gp *gp;
             tt_rng rng;
             tt_rng_init(&rng, 31, TT_RNG_TEST, (uint64_t)kind);
@@ -359,6 +374,42 @@ test_unknown_constant(void **state)
         tt_gp_slice_eval(slice, &x, 1, &mean, &var);
         assert_true(fabs(mean) < 1e-9);
         tt_gp_slice_close(slice);
+        tt_gp_close(gp);
+    }
+}
+
+// What was seen in a quarter of the range tells of the rest where the function has a trend, and
+// only as far as a length scale where it has none. A knob of names has no trend.
+static void
+test_trend_reaches_far(void **state)
+{
+    TT_UNUSED(state);
+    const double far[2] = {0.95, 0}, valley = 3 * (0.95 - 0.7) * (0.95 - 0.7);
+    for (int trend = 0; trend < 2; trend++) {
+        tt_gp_options options = {.model = TT_GP_TIME,
+                                 .dims = 2,
+                                 .kind = {TT_GP_LINE, TT_GP_MISMATCH},
+                                 .mean_var = 3,
+                                 .trend_sd = trend ? 2 : 0};
+        tt_gp *gp;
+        double mean, var, other;
+        assert_int_equal(tt_gp_open(&options, &gp, NULL), TT_OK);
+        for (int i = 0; i < 9; i++) {
+            const double x[2] = {0.05 + 0.03 * i, 0};
+            const double y = 3 * (x[0] - 0.7) * (x[0] - 0.7);
+            assert_int_equal(tt_gp_add(gp, x, &(tt_gp_row){.y = y}, NULL), TT_OK);
+        }
+        tt_gp_params params = {
+            .length = {log(0.2), 0}, .signal = log(1e-4), .noise = log(1e-8), .trend = 3};
+        assert_int_equal(tt_gp_set_params(gp, &params, NULL), TT_OK);
+        tt_gp_predict(gp, far, 0, &mean, &var);
+        print_message("%.3f expected of %.3f, s.d. %.3f\n", mean, valley, sqrt(var));
+        if (trend)
+            assert_true(fabs(mean - valley) < 0.05);
+        else
+            assert_true(fabs(mean - valley) > 0.3);
+        tt_gp_predict(gp, (const double[]){0.95, 1}, 0, &other, &var);
+        assert_true(fabs(other - mean) < 0.05);
         tt_gp_close(gp);
     }
 }
@@ -485,6 +536,7 @@ main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_unknown_constant),
+        cmocka_unit_test(test_trend_reaches_far),
         cmocka_unit_test(test_spread_that_rows_do_not_teach),
         cmocka_unit_test(test_density_of_other_values),
         cmocka_unit_test(test_drawn_hyperparameters),

@@ -4,8 +4,9 @@
 //
 // Kernel "sum":  K = s_x^2 M(x,x') + s_c^2 k(c,c') + s_xc^2 M(x,x') k(c,c')
 // with M Matern 5/2 with one length scale a dimension, k Matern 5/2 in the stage c; "time" has s_c
-// = s_xc = 0; "product" takes c as one more dimension of M. To each row its own noise variance is
-// added, and a common one that is learned.
+// = s_xc = 0; "product" takes c as one more dimension of M. A trend over the range of each knob can
+// be added (gp_trend.c). To each row its own noise variance is added, and a common one that is
+// learned.
 //
 // Caveats: the cost of a fit grows with the cube of the rows (about 0.1 ms an evaluation at 50
 // rows, 20 ms at 500). Not thread safe. Opening a process turns GSL's error handler off and
@@ -47,6 +48,9 @@ typedef struct tt_gp_options {
     // Variance of an unknown constant that is added to the function, in units of standardised y; 0:
     // far from all rows the function is at the mean of y, wherever the rows lie.
     double mean_var;
+    // Prior N(mean, sd) of the log variance of a linear and quadratic trend of each TT_GP_LINE, in
+    // units of standardised y; sd 0: no trend.
+    double trend_mean, trend_sd;
 } tt_gp_options;
 
 // Hyperparameters, all natural logs; variances are of standardised y.
@@ -56,6 +60,7 @@ typedef struct tt_gp_params {
     double signal;       // s_x^2
     double stage, cross; // s_c^2, s_xc^2 (sum)
     double noise;        // s_n^2
+    double trend;        // of all lines together, at a point drawn from [0, 1]^dims
 } tt_gp_params;
 
 typedef struct tt_gp tt_gp;

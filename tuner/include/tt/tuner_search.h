@@ -30,6 +30,15 @@ double tt_ei_log(double mean, double sd, double best, double *d_mean, double *d_
 // saved. Derivatives as above.
 //     Phi(d) - exp(mean + sd^2/2) Phi(d - sd),  d = -mean/sd
 double tt_ei_log_saved(double mean, double sd, double *d_mean, double *d_sd);
+// S.d. of the change that one more measurement with noise of variance `noise_var` brings about in
+// the mean of a value of variance `var`: var / sqrt(var + noise_var), and its derivative in var
+// (NULL = not wanted). What is known far better than it can be measured will hardly change. 0 where
+// var is.
+//
+// source   Frazier, Powell & Dayanik, "The knowledge-gradient policy for correlated normal
+// beliefs",
+//          INFORMS J. Computing 2009
+double tt_ei_told(double var, double noise_var, double *d_var);
 // Standard normal distribution function.
 double tt_ei_phi(double z);
 
