@@ -64,3 +64,14 @@ def lines(summaries):
             row.append("-" if not found else ("{:.2f} ({:.3g})" if found[0][2] else "**{:.2f}** ({:.3g})").format(*found[0][:2]))
         table.append(row)
     return table
+
+
+def time_left(summaries):
+    """A sentence about what all runs in fixed settings, of all cells, said of the time left."""
+    told = [summary["eta"]["fixed"] for summary in summaries if "fixed" in summary["eta"]]
+    asked = sum(cell["asked"] for cell in told)
+    if asked == 0:
+        return ""
+    good, held = (sum(cell["asked"] * cell[key] for cell in told) / asked for key in ("good", "held"))
+    return (f"All {sum(cell['runs'] for cell in told)} runs in fixed settings together, asked {asked} times: time left within 2x in "
+            f"{100 * good:.1f} % (85 %), 80 % interval holds in {100 * held:.1f} % (70 to 90 %).\n")

@@ -215,6 +215,7 @@ def write(directory=DIRECTORY):
     page = HEAD.format(settings=summaries[0]["settings"])
     page += "![time to the target, over the best fixed setting's](paper-times.svg)\n\n" + beside_the_paper(summaries)
     page += BARS + table(["", *(s["cell"] for s in summaries)], paper_bars.lines(summaries))
+    page += "\n" + paper_bars.time_left(summaries)
     page += "\n" + "\n".join(cell_page(s) for s in summaries)
     put(directory, "paper.md", page)
     return os.path.join(directory, "paper.md")
