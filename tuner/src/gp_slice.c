@@ -215,7 +215,7 @@ tt_gp_slice_mean(tt_gp_slice *slice, const double *x)
     return (s->has_reference ? -s->mean_ref * gp->y_scale : gp->y_mean) + gp->y_scale * mean;
 }
 
-// s->solved holds K^-1 (k - k_ref).
+// Adds what the trend adds to the gradients; s->solved holds K^-1 (k - k_ref).
 static void
 add_trend_gradient(const tt_gp_slice *s, const double *x, double *mean_grad, double *var_grad)
 {

@@ -19,7 +19,7 @@ static const double SIGNAL_SD = 2, NOISE_SD = 3, MEAN_VAR = 3;
 static const double LENGTH_MEDIAN = 0.43, LENGTH_GROWTH = 0.25, LENGTH_SD = 0.6;
 static const double MISMATCH_MEDIAN = 1.2;
 // Most of what one tunes has a valley as wide as its ranges, which few results show long before
-// they show its bottom. Logs of the variance.
+// they show its bottom. Of the log of its variance.
 static const double TREND_MEAN = -2, TREND_SD = 2;
 // A warped minimum is found less exactly: a straight line must be clearly worse. Above 1 the worst
 // values would be drawn apart.

@@ -36,8 +36,7 @@ double tt_ei_log_saved(double mean, double sd, double *d_mean, double *d_sd);
 // var is.
 //
 // source   Frazier, Powell & Dayanik, "The knowledge-gradient policy for correlated normal
-// beliefs",
-//          INFORMS J. Computing 2009
+//          beliefs", INFORMS Journal on Computing 2009
 double tt_ei_told(double var, double noise_var, double *d_var);
 // Standard normal distribution function.
 double tt_ei_phi(double z);
