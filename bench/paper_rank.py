@@ -110,7 +110,7 @@ def resume(run_dir, sets):
 
 
 def ask(bench, segment, windows, pushes):
-    """{setting: [seconds per iteration, log rate, four ratios to calm windows (bears), paper's iterations for each kappa]}
+    """{setting: [seconds per iteration, log rate, four ratios (of bears), paper's iterations for each kappa]}
     of windows of so many pushes."""
     default = {"servers": 9, "bf16_transfer": "off"}
     head = features(default)
@@ -189,8 +189,8 @@ def bears(calm_share, own_share, loss, mean_loss):
     does: hinge losses bend less over the longer steps of merged pushes. As it bends in the window itself it seems to bear
     about what there is wherever training follows the brink, however far beyond (paper_rank_bench.c); but there the loss
     rises. So either calm windows bear it, or the window does by a margin and its loss is no higher than theirs, or that is
-    lower. What is not known bears."""
-    if not calm_share > CALM_SHARE:
+    lower. What is not known does not bear."""
+    if calm_share <= CALM_SHARE:
         return True
     return mean_loss <= MEAN_MORE and (loss <= LOSS_LESS or (own_share <= OWN_SHARE and loss <= LOSS_MORE))
 
