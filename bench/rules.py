@@ -24,7 +24,7 @@ import trimtab_runs as runs  # noqa: E402
 import tuner_jobs  # noqa: E402
 from trimtab_runs import say  # noqa: E402
 
-RULES = ["spread", "cost", "abandon", "guard", "share", "hysteresis", "control", "replicate", "rest", "rate", "delay", "drift", "curvature", "trend", "credit", "noise"]
+RULES = ["spread", "cost", "abandon", "guard", "share", "hysteresis", "replicate", "rest", "rate", "delay", "drift", "curvature", "trend", "credit", "noise"]
 CELLS = ["logr-a9a", "svm-a9a-stale", "logr-clicklog", "softmax-dna"]
 GUARD_JOBS = range(1, 34)
 FIRST_SEED, CUT, CAP_S = 101, 4.0, 600

@@ -62,7 +62,7 @@ read_pair(const char *key, const char *value, tt_replay_variant *out)
     case 5:
         return tt_tuner_rules_read(value, &out->without)
                    ? NULL
-                   : "without is rules with + between them, such as guard+control (docs/report.md)";
+                   : "without is rules with + between them, such as guard+rest (docs/report.md)";
     default:
         return "a tuner has model, enabled, initial_settings, window, guard and without";
     }

@@ -846,7 +846,7 @@ const tt_config_key tti_job_keys[] = {
     {.path = "tuner.without",
      .kind = TT_CONFIG_STRING,
      .offset = AT(tuner_without),
-     .help = "rules of the tuner to leave out, to see what they are worth: `guard+control` "
+     .help = "rules of the tuner to leave out, to see what they are worth: `guard+rest` "
              "(docs/report.md lists them)"},
     {.path = "tuner.compare",
      .kind = TT_CONFIG_BOOL,

@@ -292,7 +292,7 @@ check_tuner(tt_job *job)
         return;
     if (!tt_tuner_rules_read(spec->tuner_without, &spec->without))
         tt_config_complain_key(job->config, "tuner.without",
-                               "write names with + between them, such as guard+control; "
+                               "write names with + between them, such as guard+rest; "
                                "docs/report.md lists them",
                                "'%s' names a rule that the tuner does not have",
                                spec->tuner_without);

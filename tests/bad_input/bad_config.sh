@@ -86,7 +86,7 @@ refused 2 '--set optimizer.batch_size=0: optimizer.batch_size must be from 1 to 
 refused 2 '--set seed=-1: seed must be from 0 to 9e+15, not -1' run job.yaml --set seed=-1
 refused 2 '--set model.l2=-1e-9: model.l2 must be from 0 to 1000000, not -1e-9' run job.yaml --set model.l2=-1e-9
 refused 2 "--set tuner.without=luck: 'luck' names a rule that the tuner does not have; write names with + between them, such as \
-guard+control; docs/report.md lists them
+guard+rest; docs/report.md lists them
 1 error, nothing was run." run job.yaml --set tuner.without=luck
 refused 2 '--set tuner.guard=0%: tuner.guard must be above 0 and at most 10, not 0%' run job.yaml --set tuner.guard=0%
 refused 2 '--set stop.max_epochs=0: stop.max_epochs must be above 0 and at most 1000000000, not 0' run job.yaml --set stop.max_epochs=0

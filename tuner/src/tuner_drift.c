@@ -14,13 +14,19 @@
 //
 // A setting's first window is compared with nothing. But the process told what to expect of it:
 //
-//     e = log t - what was promised,   s'^2 = its variance + spread^2,   surprise when |e| > 2 s'
+//     e = log t - what was promised,   s'^2 = its variance + spread^2,   z = e / s'
 //
-// Two trials in a row that surprise to the same side send the job back to the best setting that is
-// known well, or, where none is yet, to the best one: not to the better known of worse ones, which
-// may be slow for another reason than what has changed, and not feel it. Where that is suspect too,
-// to their side, they count as windows before it, and their (e / s')^2 with the square of the
-// sum's; but the size of a change is told by known settings alone.
+// and their cumulative sum to either side (CUSUM: E. S. Page, Continuous inspection schemes,
+// Biometrika 41, 1954),
+//
+//     C = max(0, C + z - 1),   a surprise when C >= 3 and more than one trial is in it,
+//
+// tells that the trials have been off to one side ever since the first of those in it. That sends
+// the job back to the best setting that is known well, or, where none is yet, to the best one: not
+// to the better known of worse ones, which may be slow for another reason than what has changed,
+// and not feel it. Where that is suspect too, to their side, the n trials count as windows before
+// it, and (sum of z)^2 / n with the square of the sum's; but the size of a change is told by known
+// settings alone.
 #include "tuner_internal.h"
 #include <math.h>
 #include <stdlib.h>
@@ -29,8 +35,11 @@
 // these.
 enum { SUSPECTS = 3, SUSPECT_WINDOWS_MAX = 20, KNOWN_WINDOWS = 3 };
 static const double SUSPECT_SD = 2, BELIEF_SD = 3;
-// Trials in a row that surprise; windows of known settings that are needed beside them.
+// Trials that it takes to surprise; windows of known settings that are needed beside them.
 enum { SURPRISES = 2, SUSPECTS_BESIDE = 2 };
+// What a trial may be off without adding to the sum, and what sum of them surprises: a change that
+// trials show by 2 s.d. is looked for, and found after three (docs/rationale.md).
+static const double CUSUM_ALLOWANCE = 1, CUSUM_SURPRISES = 3;
 // A change is believed when it has lasted this multiple of the longest burst so far, ...
 static const double OUTLASTS = 1.5;
 // ... and, as no burst may have been seen yet, at least a hundredth of the job so far, but no more
@@ -62,6 +71,20 @@ remember(tti_pace *p, double log_t)
     p->mean += (log_t - p->mean) / p->n;
 }
 
+static void
+forget_trials(tti_drift *d)
+{
+    d->off_trials = 0;
+    d->off_sum = 0;
+    d->cusum = 0;
+}
+
+static int
+surprised(const tti_drift *d)
+{
+    return abs(d->off_trials) >= SURPRISES && d->cusum >= CUSUM_SURPRISES;
+}
+
 // A suspicion is over: what was suspected lasted until `end_s`.
 static void
 passed(tti_drift *d, double end_s)
@@ -69,15 +92,14 @@ passed(tti_drift *d, double end_s)
     if (d->suspects > 0)
         d->burst_s = fmax(d->burst_s, end_s - d->since_s);
     d->suspects = 0;
-    d->surprises = 0;
+    forget_trials(d);
 }
 
 // Trials just before the suspect windows that surprised to their side.
 static uint32_t
 trials_before(const tti_drift *d)
 {
-    const uint32_t trials = (uint32_t)abs(d->surprises);
-    return trials >= SURPRISES && d->surprises * d->sum > 0 ? trials : 0;
+    return surprised(d) && d->off_trials * d->sum > 0 ? (uint32_t)abs(d->off_trials) : 0;
 }
 
 // What was taken for a change and went away again was a burst too.
@@ -106,8 +128,9 @@ static int
 beyond_chance(const tti_drift *d, double var, double n)
 {
     const double k = d->suspects;
-    const double trials = trials_before(d) > 0 ? d->surprise : 0;
-    return d->sum * d->sum / (var * (k + k * k / n)) + trials > BELIEF_SD * BELIEF_SD;
+    const double trials = trials_before(d);
+    const double theirs = trials > 0 ? d->off_sum * d->off_sum / trials : 0;
+    return d->sum * d->sum / (var * (k + k * k / n)) + theirs > BELIEF_SD * BELIEF_SD;
 }
 
 static void
@@ -168,7 +191,7 @@ suspect(tt_tuner *t, double residual)
     d->suspects++;
     d->sum += residual;
     if (d->suspects == 1 && trials_before(d) > 0)
-        d->since_s = d->surprised_s;
+        d->since_s = d->off_since_s;
 }
 
 int
@@ -184,26 +207,30 @@ note_trial(tt_tuner *t, const tti_measured *m)
     tti_drift *d = &t->drift;
     const double error = m->log_t - log(t->ref_t) - t->expected_t;
     const double var = t->expected_sd * t->expected_sd + fmax(spread_of(d), m->var);
-    const int side = error < 0 ? -1 : 1;
-    if (!isfinite(error) || fabs(error) <= SUSPECT_SD * sqrt(var) || (m->broken_off && side < 0)) {
-        d->surprises = 0;
+    const double z = error / sqrt(var);
+    if (!isfinite(z) || (m->broken_off && z < 0)) {
+        forget_trials(d);
         return;
     }
-    if (d->surprises * side <= 0) {
-        d->surprises = 0;
-        d->surprise = 0;
-        d->surprised_s = t->window_begin_s;
+    int side = d->off_trials < 0 ? -1 : 1;
+    if (d->off_trials == 0 || d->cusum + side * z <= CUSUM_ALLOWANCE) { // it begins anew
+        forget_trials(d);
+        if (fabs(z) <= CUSUM_ALLOWANCE)
+            return;
+        side = z < 0 ? -1 : 1;
+        d->off_since_s = t->window_begin_s;
     }
-    d->surprises += side;
-    d->surprise += error * error / var;
+    d->off_trials += side;
+    d->off_sum += z;
+    d->cusum += side * z - CUSUM_ALLOWANCE;
 }
 
 uint32_t
 tti_tuner_drift_control(const tt_tuner *t, double stage)
 {
-    if (abs(t->drift.surprises) < SURPRISES || !tti_tuner_follows(t, TT_TUNER_RULE_DRIFT))
+    if (!surprised(&t->drift) || !tti_tuner_follows(t, TT_TUNER_RULE_DRIFT))
         return TTI_TUNER_NOBODY;
-    const double by_s = t->drift.surprised_s; // the trials cannot speak for themselves
+    const double by_s = t->drift.off_since_s; // the trials cannot speak for themselves
     const uint32_t known = tti_tuner_best_known(t, stage, KNOWN_WINDOWS, by_s);
     return known != TTI_TUNER_NOBODY ? known : tti_tuner_best_known(t, stage, 1, by_s);
 }
@@ -234,7 +261,7 @@ tti_tuner_drift_watch(tt_tuner *t, const tti_measured *m)
         learn_burst(d, shift);
         start_over(t, shift);
         d->suspects = 0;
-        d->surprises = 0;
+        forget_trials(d);
         return 1;
     }
     passed(d, t->window_begin_s);

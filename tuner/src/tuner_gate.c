@@ -18,14 +18,12 @@
 #include <math.h>
 #include <string.h>
 
-enum { BATCH = 64, MEMO = 256, HISTORY_WINDOWS = 10, CONTROL_EVERY = 8 };
+enum { BATCH = 64, MEMO = 256, HISTORY_WINDOWS = 10 };
 // A search while training is a small one: it takes processors from the workers, and a large one
 // (1500, 100, 8) finds nothing better where windows are as noisy as they are (docs/rationale.md).
 enum { CANDIDATES = 300, AROUND = 40, STARTS = 2 };
 static const double GAIN_RETURN = 0.02, GAIN_REVERSE = 0.05, SHARE_TO_STAY_OPEN = 0.5;
 static const double START_STALE_SHARE = 0.1;
-// Log of the gain beyond which the start setting need not be looked at again.
-static const double START_BEATEN = 0.3;
 
 // Statistics of the feature vectors seen in one search: few, asked for often, and dear.
 typedef struct memo {
@@ -265,7 +263,6 @@ open_frame(tt_tuner *t, int must_leave, tti_frame *f, tt_error *err)
     tti_tuner_log_t(t, &t->tried[f->yardstick], &mean, &sd);
     f->start_t = exp(mean);
     f->best_rate = tti_tuner_log_rate(t, best, f->best, NULL);
-    f->start_rate = tti_tuner_log_rate(t, &t->tried[f->yardstick], f->yardstick, NULL);
     tti_tuner_left(t, left);
     f->left_s = f->best_t * left[1] * exp(-f->best_rate);
     f->left_long_s = f->best_t * left[2] * exp(-f->best_rate);
@@ -378,32 +375,20 @@ recheck_start(const tt_tuner *t, const tti_frame *f, tti_choice *out)
                    "guard allows");
 }
 
-// While trial follows trial, the settings that all is compared with are measured now and then: the
-// best known one, lest it was merely lucky, and the start setting while it may still be the better.
-// Without them the model cannot tell a later trial from a slower one. TTI_TUNER_NOBODY = not now.
-static uint32_t
-control_due(const tt_tuner *t, const tti_frame *f)
-{
-    double gain = log(f->start_t / f->best_t) + f->best_rate - f->start_rate;
-    uint32_t due = f->best;
-    if (!tti_tuner_follows(t, TT_TUNER_RULE_CONTROL))
-        return TTI_TUNER_NOBODY;
-    if (gain < START_BEATEN && t->tried[f->yardstick].seen_window < t->tried[due].seen_window)
-        due = f->yardstick;
-    int old = t->window_index - t->tried[due].seen_window >= CONTROL_EVERY;
-    return old && due != f->from ? due : TTI_TUNER_NOBODY;
-}
-
+// The last trials did not take what was expected of them: a known setting tells whether it is the
+// machine that has changed, or the model that was wrong.
 static void
-measure_again(const tt_tuner *t, const tti_frame *f, uint32_t id, const char *why, tti_choice *out)
+measure_known(const tt_tuner *t, const tti_frame *f, uint32_t id, tti_choice *out)
 {
     *out = (tti_choice){.decision = TT_TUNER_MOVE,
                         .id = id,
                         .setting = t->tried[id].setting,
                         .outlook = tti_tuner_outlook(t, f, &t->tried[id], id)};
-    (void)snprintf(out->reason, sizeof out->reason,
-                   "measuring setting %u again: %slast seen %llu windows ago", id, why,
-                   (unsigned long long)(t->window_index - t->tried[id].seen_window));
+    (void)snprintf(
+        out->reason, sizeof out->reason,
+        "measuring setting %u, last seen %llu windows ago, again: the last trials did not "
+        "take what was expected of them",
+        id, (unsigned long long)(t->window_index - t->tried[id].seen_window));
 }
 
 // After a warm start: one window under the job's own start setting, whatever the model expects of
@@ -449,7 +434,6 @@ compete(tt_tuner *t, const tti_frame *f, tti_choice *out, tt_error *err)
 {
     contest c = {.value = 0, .forbidden_value = 0};
     uint32_t planned = t->plan_done;
-    uint32_t control = control_due(t, f);
     if (t->rise.recovering) {
         settle(t, f, &c, out);
         return TT_OK;
@@ -458,7 +442,7 @@ compete(tt_tuner *t, const tti_frame *f, tti_choice *out, tt_error *err)
         return TT_OK;
     const uint32_t known = tti_tuner_drift_control(t, f->stage);
     if (known != TTI_TUNER_NOBODY && known != f->from) {
-        measure_again(t, f, known, "the last trials did not take what was expected of them, ", out);
+        measure_known(t, f, known, out);
         return TT_OK;
     }
     enter_planned(t, f, &c);
@@ -472,9 +456,6 @@ compete(tt_tuner *t, const tti_frame *f, tti_choice *out, tt_error *err)
     }
     if (start_is_stale(t, f)) {
         recheck_start(t, f, out);
-    } else if (c.value > 0 && c.best.decision == TT_TUNER_TRY && control != TTI_TUNER_NOBODY) {
-        measure_again(t, f, control, "", out);
-        t->plan_done = planned;
     } else if (c.value > 0) {
         if (c.best.decision == TT_TUNER_TRY && c.worst > f->guard_s) // not by the ledger alone
             t->trickled_s += c.worst;

@@ -25,10 +25,10 @@ typedef struct tti_drift {
     double sum, first; // of their residuals; the first one
     double since_s;    // when the first of them began
     uint64_t since_iterations;
-    // Consecutive trials that took more (less: negative) than they were promised to, just now or
-    // before the suspect windows; sum of the squares of by how many s.d.; when the first began.
-    int surprises;
-    double surprise, surprised_s;
+    // Trials of late that took more (less: negative) than they were promised to, just now or before
+    // the suspect windows; sum of by how many s.d., and their cumulative sum; when the first began.
+    int off_trials;
+    double off_sum, cusum, off_since_s;
     double burst_s;   // the longest that came and went
     double shift;     // the last change believed, in the logarithm; 0 = none
     double changed_s; // when it began
@@ -120,8 +120,7 @@ typedef struct tti_frame {
     double trial_s; // what a trial may lose: the guard, or nothing when switching has had its share
     uint32_t yardstick; // the start setting the guard keeps to
     double start_t;     // seconds per iteration of it
-    double best_rate;   // log rate of best and of the yardstick
-    double start_rate;
+    double best_rate;   // log rate of best
     tt_gp_slice *slice; // differences to best
     double noise_var;   // of a window's log seconds per iteration
 } tti_frame;

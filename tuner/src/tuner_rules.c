@@ -6,11 +6,11 @@ static const char *const names[TT_TUNER_RULES] = {
     [TT_TUNER_RULE_SPREAD] = "spread",       [TT_TUNER_RULE_COST] = "cost",
     [TT_TUNER_RULE_ABANDON] = "abandon",     [TT_TUNER_RULE_GUARD] = "guard",
     [TT_TUNER_RULE_SHARE] = "share",         [TT_TUNER_RULE_HYSTERESIS] = "hysteresis",
-    [TT_TUNER_RULE_CONTROL] = "control",     [TT_TUNER_RULE_REPLICATE] = "replicate",
-    [TT_TUNER_RULE_REST] = "rest",           [TT_TUNER_RULE_RATE] = "rate",
-    [TT_TUNER_RULE_DELAY] = "delay",         [TT_TUNER_RULE_DRIFT] = "drift",
-    [TT_TUNER_RULE_CURVATURE] = "curvature", [TT_TUNER_RULE_TREND] = "trend",
-    [TT_TUNER_RULE_CREDIT] = "credit",       [TT_TUNER_RULE_NOISE] = "noise",
+    [TT_TUNER_RULE_REPLICATE] = "replicate", [TT_TUNER_RULE_REST] = "rest",
+    [TT_TUNER_RULE_RATE] = "rate",           [TT_TUNER_RULE_DELAY] = "delay",
+    [TT_TUNER_RULE_DRIFT] = "drift",         [TT_TUNER_RULE_CURVATURE] = "curvature",
+    [TT_TUNER_RULE_TREND] = "trend",         [TT_TUNER_RULE_CREDIT] = "credit",
+    [TT_TUNER_RULE_NOISE] = "noise",
 };
 
 const char *

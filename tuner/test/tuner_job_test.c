@@ -2,7 +2,7 @@
 // setting, and near the best of 40 random settings; equal seeds give equal proposals. Method:
 // job_model.h with the real estimator. `tuner_job_test JOBS [FIRST [SECONDS]]` is the long variant:
 // it prints one JSON line and checks nothing. With a fourth argument `paper` it runs the paper's
-// tuner and estimator instead; with another one, `guard+control`, the tuner without these rules.
+// tuner and estimator instead; with another one, `guard+rest`, the tuner without these rules.
 #include "job_model.h"
 
 #include <setjmp.h>

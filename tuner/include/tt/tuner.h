@@ -66,7 +66,6 @@ typedef enum tt_tuner_rule {
     TT_TUNER_RULE_GUARD,      // trials wait while tuning has cost what it may
     TT_TUNER_RULE_SHARE,      // trials wait while switching has cost its share of the job
     TT_TUNER_RULE_HYSTERESIS, // back to a known setting only when clearly better
-    TT_TUNER_RULE_CONTROL,    // the best and the start setting are measured now and then
     TT_TUNER_RULE_REPLICATE,  // the best is measured several times before a rest
     TT_TUNER_RULE_REST,       // pauses that grow while nothing is worth trying
     TT_TUNER_RULE_RATE,       // progress an iteration makes under a setting counts
@@ -243,7 +242,7 @@ typedef struct tt_tuner tt_tuner;
 
 // "guard". Static.
 const char *tt_tuner_rule_name(tt_tuner_rule rule);
-// "guard+control" as bits; 1, or 0 when a name is none.
+// "guard+rest" as bits; 1, or 0 when a name is none.
 int tt_tuner_rules_read(const char *text, unsigned *out);
 
 // A tuner for one job. The tuner calls the estimator's begin and end, the job calls its add.
