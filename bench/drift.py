@@ -25,7 +25,7 @@ import trimtab_runs as runs  # noqa: E402
 import tuner_jobs  # noqa: E402
 from trimtab_runs import say  # noqa: E402
 
-SEED, TRIES = 101, 40
+SEED, TRIES = 101, 120
 EFFECT = 1.25           # of a change that counts
 WINDOWS, SLOWER = 5, 1.3  # bars
 STEADY = 800            # iterations, of which the second half is measured
