@@ -17,6 +17,7 @@ of each kind, 6 settings.
 """
 import math
 import os
+import statistics
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -28,10 +29,9 @@ from trimtab_runs import say  # noqa: E402
 SEED, TRIES = 101, 120
 EFFECT = 1.25           # of a change that counts
 WINDOWS, SLOWER = 5, 1.3  # bars
-STEADY = 800            # iterations, of which the second half is measured
+STEADY, STEADY_WINDOWS = 800, 4  # iterations, or those of so many windows, if more: the second half of them is measured
 LEAST_WINDOWS = 40      # of a job that counts
 LONGER, LENGTHS = 3, 2  # a drawn job is tried 3 times as long, and 9 times if that has too few
-IN_FORCE = 0.1          # of the job: before the change, what ran most in it is the setting in force
 LAST = 0.8              # of the job: what is measured at its end
 KINDS = {"slow": "{{kind: slow, from: {host}, factor: 4, at: {at:.6f}s}}", "narrow": "{{kind: narrow, factor: 2, at: {at:.6f}s}}"}
 
@@ -48,12 +48,8 @@ def read_windows(store):
 
 
 def in_force(calm, at):
-    """The setting that ran most of the time shortly before the change. Until then the changed run is the undisturbed one."""
-    times = {}
-    for start, end, _first, _last, setting in calm["windows"]:
-        took = min(end, at) - max(start, at - IN_FORCE * calm["seconds"])
-        times[setting] = times.get(setting, 0) + max(took, 0)
-    number = max(times, key=times.get)
+    """The setting of the last window that begins before the change. Until then the changed run is the undisturbed one."""
+    number = [row[4] for row in calm["windows"] if row[0] < at][-1]
     return calm["settings"].get(number) or calm["settings"][str(number)]  # numbers are text in the ledger
 
 
@@ -66,7 +62,7 @@ def pace(windows, since):
 
 
 def read_pace(store):
-    """Seconds an iteration in the second half: the first pushes of a slow host say nothing of its pace."""
+    """Seconds an iteration in the second half: the first pushes of a slow host, and what is read at first, say nothing of its pace."""
     times = store.execute("SELECT iteration_first, time_s FROM sample ORDER BY iteration_first").fetchall()
     times = times[len(times) // 2:]
     return {"pace": (times[-1][1] - times[0][1]) / (times[-1][0] - times[0][0]) if len(times) > 1 else None}
@@ -74,7 +70,7 @@ def read_pace(store):
 
 def steady(bench, job, key, setting, more):
     """Seconds an iteration under a fixed setting, once it is under way; infinite where it fails."""
-    sets = {**tuner_jobs.UNTUNED, **more, "stop.max_epochs": f"{tuner_jobs.epochs_of(job, STEADY):.6g}", "stop.objective": "null"}
+    sets = {**tuner_jobs.UNTUNED, **more, "stop.max_epochs": f"{tuner_jobs.epochs_of(job, job['steady']):.6g}", "stop.objective": "null"}
     row = bench.once(job, f"pace-{key}", SEED, sets, setting, read=read_pace)
     return row["pace"] if row["status"] != "failed" and row["pace"] is not None else math.inf
 
@@ -105,6 +101,7 @@ def one(bench, kind, index):
         if job is None:
             continue
         host, at = job["rng"].randrange(4), calm["seconds"] / 2
+        job["steady"] = max(STEADY, STEADY_WINDOWS * round(statistics.median(row[3] - row[2] + 1 for row in calm["windows"])))
         setting = in_force(calm, at)
         before = steady(bench, job, "before", setting, {})
         after = steady(bench, job, "after", setting, changes(kind, host, 0))

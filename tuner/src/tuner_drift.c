@@ -22,9 +22,9 @@
 //     C = max(0, C + z - 1),   a surprise when C >= 3 and more than one trial is in it,
 //
 // tells that the trials have been off to one side ever since the first of those in it. That sends
-// the job back to the best setting that is known well, or, where none is yet, to the best one: not
-// to the better known of worse ones, which may be slow for another reason than what has changed,
-// and not feel it. Where that is suspect too, to their side, the n trials count as windows before
+// the job back to the best setting, or to one about as fast that is known well: not to the better
+// known of slower ones, which may be slow for another reason than what has changed, and not feel
+// it. Where that is suspect too, to their side, the n trials count as windows before
 // it, and (sum of z)^2 / n with the square of the sum's; but the size of a change is told by known
 // settings alone.
 #include "tuner_internal.h"
@@ -40,6 +40,8 @@ enum { SURPRISES = 2, SUSPECTS_BESIDE = 2 };
 // What a trial may be off without adding to the sum, and what sum of them surprises: a change that
 // trials show by 2 s.d. is looked for, and found after three (docs/rationale.md).
 static const double CUSUM_ALLOWANCE = 1, CUSUM_SURPRISES = 3;
+// How much longer an iteration may take, in the logarithm, under a setting about as fast.
+static const double ABOUT_AS_FAST = 0.1;
 // A change is believed when it has lasted this multiple of the longest burst so far, ...
 static const double OUTLASTS = 1.5;
 // ... and, as no burst may have been seen yet, at least a hundredth of the job so far, but no more
@@ -231,8 +233,11 @@ tti_tuner_drift_control(const tt_tuner *t, double stage)
     if (!surprised(&t->drift) || !tti_tuner_follows(t, TT_TUNER_RULE_DRIFT))
         return TTI_TUNER_NOBODY;
     const double by_s = t->drift.off_since_s; // the trials cannot speak for themselves
-    const uint32_t known = tti_tuner_best_known(t, stage, KNOWN_WINDOWS, by_s);
-    return known != TTI_TUNER_NOBODY ? known : tti_tuner_best_known(t, stage, 1, by_s);
+    const uint32_t best = tti_tuner_best_known(t, stage, 1, by_s);
+    const uint32_t well = tti_tuner_best_known(t, stage, KNOWN_WINDOWS, by_s);
+    const int as_fast = well != TTI_TUNER_NOBODY &&
+                        t->tried[well].pace.mean < t->tried[best].pace.mean + ABOUT_AS_FAST;
+    return as_fast ? well : best;
 }
 
 int
