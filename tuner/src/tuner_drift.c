@@ -16,15 +16,15 @@
 //
 //     e = log t - what was promised,   s'^2 = its variance + spread^2,   z = e / s'
 //
-// and their cumulative sum to either side (CUSUM: E. S. Page, Continuous inspection schemes,
-// Biometrika 41, 1954),
+// and their cumulative sum to the side that the first of them is off to (CUSUM: E. S. Page,
+// Continuous inspection schemes, Biometrika 41, 1954),
 //
-//     C = max(0, C + z - 1),   a surprise when C >= 3 and more than one trial is in it,
+//     C = max(0, C +- z - 1),   a surprise when C >= 3 and more than one trial is in it,
 //
-// tells that the trials have been off to one side ever since the first of those in it. That sends
-// the job back to the best setting, or to one about as fast that is known well: not to the better
-// known of slower ones, which may be slow for another reason than what has changed, and not feel
-// it. Where that is suspect too, to their side, the n trials count as windows before
+// tells that the trials have been off to that side ever since; at 0 it begins anew, to either. A
+// surprise sends the job back to the best setting, or to one about as fast that is known well: not
+// to the better known of slower ones, which may be slow for another reason than what has changed,
+// and not feel it. Where that is suspect too, to their side, the n trials count as windows before
 // it, and (sum of z)^2 / n with the square of the sum's; but the size of a change is told by known
 // settings alone.
 #include "tuner_internal.h"

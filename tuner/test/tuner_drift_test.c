@@ -213,6 +213,70 @@ surprising_trials_do_not_speak_for_themselves(void **state)
     fixture_close(&f);
 }
 
+// A setting that is known well is asked instead of the best one only if it is about as fast.
+static void
+slow_settings_are_not_asked(void **state)
+{
+    TT_UNUSED(state);
+    tt_error err = {0};
+    fixture f;
+    tt_tuner_options options = job_options(1);
+    fixture_open(&f, &options);
+    enter_seen(&f, 1, -4, 1);
+    const uint32_t slow = f.tuner->current;
+    f.tuner->tried[slow].pace = (tti_pace){.n = 3, .mean = -4};
+    enter_seen(&f, 4, -5, 2);
+    const uint32_t best = f.tuner->current;
+    f.tuner->tried[best].pace = (tti_pace){.n = 1, .mean = -5};
+    assert_int_equal(tti_tuner_refit(f.tuner, &err), TT_OK);
+    f.tuner->drift = (tti_drift){.off_trials = 2, .cusum = 3.5, .off_since_s = 3};
+    assert_int_equal(tti_tuner_drift_control(f.tuner, 0), best);
+    f.tuner->tried[slow].pace.mean = -4.95;
+    assert_int_equal(tti_tuner_drift_control(f.tuner, 0), slow);
+    fixture_close(&f);
+}
+
+// A trial that takes e^z of what was promised, with an s.d. of 1; what the sum is then.
+static double
+sum_after(fixture *f, double z, int broken_off)
+{
+    tt_tuner *t = f->tuner;
+    const tti_measured m = {.log_t = z, .var = 1e-12, .weight = 1000, .broken_off = broken_off};
+    t->trial = 1;
+    t->ref_t = 1;
+    t->expected_t = 0;
+    t->expected_sd = sqrt(1 - 0.01); // and windows' spread before any was compared, .1
+    assert_int_equal(tti_tuner_drift_watch(t, &m), 0);
+    return t->drift.cusum;
+}
+
+static void
+trials_add_up_to_one_side(void **state)
+{
+    TT_UNUSED(state);
+    fixture f;
+    tt_tuner_options options = job_options(1);
+    fixture_open(&f, &options);
+    enter_seen(&f, 4, -5, 1);
+    enter_seen(&f, 8, -5, 2);
+    tti_drift *d = &f.tuner->drift;
+    assert_true(fabs(sum_after(&f, 0.9, 0)) < 1e-9); // within the allowance
+    assert_int_equal(d->off_trials, 0);
+    assert_true(fabs(sum_after(&f, 2, 0) - 1) < 1e-9);
+    assert_true(fabs(sum_after(&f, 3, 0) - 3) < 1e-9);
+    assert_int_equal(d->off_trials, 2);
+    assert_true(fabs(sum_after(&f, -0.5, 0) - 1.5) < 1e-9); // less than it has: it goes on
+    assert_int_equal(d->off_trials, 3);
+    assert_true(fabs(d->off_sum - 4.5) < 1e-9);
+    // Nothing is left of it: anew, to the other side.
+    assert_true(fabs(sum_after(&f, -1.5, 0) - 0.5) < 1e-9);
+    assert_int_equal(d->off_trials, -1);
+    assert_true(fabs(d->off_sum + 1.5) < 1e-9);
+    assert_true(fabs(sum_after(&f, -3, 1)) < 1e-9); // broken off, and yet fast: says nothing
+    assert_int_equal(d->off_trials, 0);
+    fixture_close(&f);
+}
+
 // After a change settings are tried again, and the ledger prices each part at its own speed.
 static void
 exploring_begins_again(void **state)
@@ -287,6 +351,8 @@ main(int argc, char **argv)
         cmocka_unit_test(stationary_machines_raise_few_alarms),
         cmocka_unit_test(slower_machine_is_noticed),
         cmocka_unit_test(surprising_trials_do_not_speak_for_themselves),
+        cmocka_unit_test(slow_settings_are_not_asked),
+        cmocka_unit_test(trials_add_up_to_one_side),
         cmocka_unit_test(exploring_begins_again),
         cmocka_unit_test(change_is_noticed_across_restarts),
     };
