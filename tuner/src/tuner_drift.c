@@ -78,13 +78,19 @@ forget_trials(tti_drift *d)
 {
     d->off_trials = 0;
     d->off_sum = 0;
-    d->cusum = 0;
+}
+
+static double
+cusum(const tti_drift *d)
+{
+    const int side = d->off_trials < 0 ? -1 : 1;
+    return side * (d->off_sum - d->off_trials * CUSUM_ALLOWANCE);
 }
 
 static int
 surprised(const tti_drift *d)
 {
-    return abs(d->off_trials) >= SURPRISES && d->cusum >= CUSUM_SURPRISES;
+    return abs(d->off_trials) >= SURPRISES && cusum(d) >= CUSUM_SURPRISES;
 }
 
 // A suspicion is over: what was suspected lasted until `end_s`.
@@ -215,7 +221,7 @@ note_trial(tt_tuner *t, const tti_measured *m)
         return;
     }
     int side = d->off_trials < 0 ? -1 : 1;
-    if (d->off_trials == 0 || d->cusum + side * z <= CUSUM_ALLOWANCE) { // it begins anew
+    if (d->off_trials == 0 || cusum(d) + side * z <= CUSUM_ALLOWANCE) { // it begins anew
         forget_trials(d);
         if (fabs(z) <= CUSUM_ALLOWANCE)
             return;
@@ -224,11 +230,10 @@ note_trial(tt_tuner *t, const tti_measured *m)
     }
     d->off_trials += side;
     d->off_sum += z;
-    d->cusum += side * z - CUSUM_ALLOWANCE;
 }
 
 uint32_t
-tti_tuner_drift_control(const tt_tuner *t, double stage)
+tti_tuner_drift_recheck(const tt_tuner *t, double stage)
 {
     if (!surprised(&t->drift) || !tti_tuner_follows(t, TT_TUNER_RULE_DRIFT))
         return TTI_TUNER_NOBODY;

@@ -440,7 +440,7 @@ compete(tt_tuner *t, const tti_frame *f, tti_choice *out, tt_error *err)
     }
     if (check_due(t, f, out))
         return TT_OK;
-    const uint32_t known = tti_tuner_drift_control(t, f->stage);
+    const uint32_t known = tti_tuner_drift_recheck(t, f->stage);
     if (known != TTI_TUNER_NOBODY && known != f->from) {
         measure_known(t, f, known, out);
         return TT_OK;

@@ -26,9 +26,9 @@ typedef struct tti_drift {
     double since_s;    // when the first of them began
     uint64_t since_iterations;
     // Trials of late that took more (less: negative) than they were promised to, just now or before
-    // the suspect windows; sum of by how many s.d., and their cumulative sum; when the first began.
+    // the suspect windows; sum of by how many s.d.; when the first began.
     int off_trials;
-    double off_sum, cusum, off_since_s;
+    double off_sum, off_since_s;
     double burst_s;   // the longest that came and went
     double shift;     // the last change believed, in the logarithm; 0 = none
     double changed_s; // when it began
@@ -442,7 +442,7 @@ int tti_tuner_drift_suspected(const tt_tuner *t);
 // The last trials all took more than they were promised to, or all less: the best setting that was
 // known well before them to measure, or, where none was, the best one, lest the machine has
 // changed. TTI_TUNER_NOBODY: they did not, or none was known.
-uint32_t tti_tuner_drift_control(const tt_tuner *t, double stage);
+uint32_t tti_tuner_drift_recheck(const tt_tuner *t, double stage);
 
 // ---- tuner_words.c: reasons ------------------------------------------------------------------
 

@@ -200,16 +200,16 @@ surprising_trials_do_not_speak_for_themselves(void **state)
     assert_int_equal(tti_tuner_refit(f.tuner, &err), TT_OK);
     assert_int_equal(tti_tuner_incumbent(f.tuner, 0), f.tuner->current);
     f.tuner->drift.off_since_s = 3;
-    f.tuner->drift.cusum = 3.5;
+    f.tuner->drift.off_sum = -5.5;
     f.tuner->drift.off_trials = -1;
-    assert_int_equal(tti_tuner_drift_control(f.tuner, 0), TTI_TUNER_NOBODY);
+    assert_int_equal(tti_tuner_drift_recheck(f.tuner, 0), TTI_TUNER_NOBODY);
     f.tuner->drift.off_trials = -2;
-    assert_int_equal(tti_tuner_drift_control(f.tuner, 0), best_before);
-    f.tuner->drift.cusum = 2.5;
-    assert_int_equal(tti_tuner_drift_control(f.tuner, 0), TTI_TUNER_NOBODY);
-    f.tuner->drift.cusum = 3.5;
+    assert_int_equal(tti_tuner_drift_recheck(f.tuner, 0), best_before);
+    f.tuner->drift.off_sum = -4.5;
+    assert_int_equal(tti_tuner_drift_recheck(f.tuner, 0), TTI_TUNER_NOBODY);
+    f.tuner->drift.off_sum = -5.5;
     f.tuner->drift.off_since_s = 0.5; // nothing was seen before
-    assert_int_equal(tti_tuner_drift_control(f.tuner, 0), TTI_TUNER_NOBODY);
+    assert_int_equal(tti_tuner_drift_recheck(f.tuner, 0), TTI_TUNER_NOBODY);
     fixture_close(&f);
 }
 
@@ -229,16 +229,16 @@ slow_settings_are_not_asked(void **state)
     const uint32_t best = f.tuner->current;
     f.tuner->tried[best].pace = (tti_pace){.n = 1, .mean = -5};
     assert_int_equal(tti_tuner_refit(f.tuner, &err), TT_OK);
-    f.tuner->drift = (tti_drift){.off_trials = 2, .cusum = 3.5, .off_since_s = 3};
-    assert_int_equal(tti_tuner_drift_control(f.tuner, 0), best);
+    f.tuner->drift = (tti_drift){.off_trials = 2, .off_sum = 5.5, .off_since_s = 3};
+    assert_int_equal(tti_tuner_drift_recheck(f.tuner, 0), best);
     f.tuner->tried[slow].pace.mean = -4.95;
-    assert_int_equal(tti_tuner_drift_control(f.tuner, 0), slow);
+    assert_int_equal(tti_tuner_drift_recheck(f.tuner, 0), slow);
     fixture_close(&f);
 }
 
-// A trial that takes e^z of what was promised, with an s.d. of 1; what the sum is then.
-static double
-sum_after(fixture *f, double z, int broken_off)
+// A trial that takes e^z of what was promised, with an s.d. of 1.
+static void
+note(fixture *f, double z, int broken_off)
 {
     tt_tuner *t = f->tuner;
     const tti_measured m = {.log_t = z, .var = 1e-12, .weight = 1000, .broken_off = broken_off};
@@ -247,7 +247,13 @@ sum_after(fixture *f, double z, int broken_off)
     t->expected_t = 0;
     t->expected_sd = sqrt(1 - 0.01); // and windows' spread before any was compared, .1
     assert_int_equal(tti_tuner_drift_watch(t, &m), 0);
-    return t->drift.cusum;
+}
+
+static void
+assert_sum(const fixture *f, int trials, double sum)
+{
+    assert_int_equal(f->tuner->drift.off_trials, trials);
+    assert_true(fabs(f->tuner->drift.off_sum - sum) < 1e-9);
 }
 
 static void
@@ -259,21 +265,18 @@ trials_add_up_to_one_side(void **state)
     fixture_open(&f, &options);
     enter_seen(&f, 4, -5, 1);
     enter_seen(&f, 8, -5, 2);
-    tti_drift *d = &f.tuner->drift;
-    assert_true(fabs(sum_after(&f, 0.9, 0)) < 1e-9); // within the allowance
-    assert_int_equal(d->off_trials, 0);
-    assert_true(fabs(sum_after(&f, 2, 0) - 1) < 1e-9);
-    assert_true(fabs(sum_after(&f, 3, 0) - 3) < 1e-9);
-    assert_int_equal(d->off_trials, 2);
-    assert_true(fabs(sum_after(&f, -0.5, 0) - 1.5) < 1e-9); // less than it has: it goes on
-    assert_int_equal(d->off_trials, 3);
-    assert_true(fabs(d->off_sum - 4.5) < 1e-9);
-    // Nothing is left of it: anew, to the other side.
-    assert_true(fabs(sum_after(&f, -1.5, 0) - 0.5) < 1e-9);
-    assert_int_equal(d->off_trials, -1);
-    assert_true(fabs(d->off_sum + 1.5) < 1e-9);
-    assert_true(fabs(sum_after(&f, -3, 1)) < 1e-9); // broken off, and yet fast: says nothing
-    assert_int_equal(d->off_trials, 0);
+    note(&f, 0.9, 0); // within the allowance
+    assert_sum(&f, 0, 0);
+    note(&f, 2, 0);
+    assert_sum(&f, 1, 2);
+    note(&f, 3, 0);
+    assert_sum(&f, 2, 5);
+    note(&f, -0.5, 0); // 2 and this, less 1, are left: it goes on
+    assert_sum(&f, 3, 4.5);
+    note(&f, -1.5, 0); // nothing is left of 1.5: anew, to the other side
+    assert_sum(&f, -1, -1.5);
+    note(&f, -3, 1); // broken off, and yet fast: says nothing
+    assert_sum(&f, 0, 0);
     fixture_close(&f);
 }
 
