@@ -21,7 +21,7 @@ typedef struct tti_loss_course_totals {
     double pieces;  // trained on, in pieces
     double trained; // sum of the losses of all that was trained on
     double last;    // mean of all rows' last losses
-    double when;    // mean of when those are of, in pieces
+    double when;    // mean of when those are of, in pieces, at most `pieces`
 } tti_loss_course_totals;
 
 typedef struct tti_loss_course {

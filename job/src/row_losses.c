@@ -113,16 +113,21 @@ replace_all(
     return c;
 }
 
-// A piece has ended.
+// A piece has ended. The sums lack what other workers are just adding, one after the other: of rows
+// that two of them share they may be far off, even below zero, but no row's loss is of later than
+// now. (A course that believed it would tell of pieces that are yet to come, for ever.)
 static void
 extend(tti_row_losses *all, uint64_t examples, double last, double trained)
 {
     const double known = (double)tt_load_relaxed(&all->known);
-    const tti_loss_course_totals now = {.pieces = (double)examples / all->course.piece_rows,
+    const double pieces = (double)(int64_t)tt_load_relaxed(&all->pieces);
+    const double end = (double)examples / all->course.piece_rows;
+    if (known == 0)
+        return; // the next piece's end makes up for this one's
+    const tti_loss_course_totals now = {.pieces = end,
                                         .trained = trained,
                                         .last = last / known,
-                                        .when =
-                                            (double)tt_load_relaxed(&all->pieces) / known + 0.5};
+                                        .when = TT_MIN(TT_MAX(pieces / known + 0.5, 0.0), end)};
     tti_loss_course_extend(&all->course, &now);
 }
 

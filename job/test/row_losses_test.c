@@ -226,6 +226,40 @@ workers_at_a_time_lose_nothing(void **state)
     tti_row_losses_close(&c.all);
 }
 
+// Three workers at a time have the rows of a few batches that are more than an epoch together: two
+// were stopped between their rows and the sums of them when the third ends a piece.
+static void
+half_of_a_change_is_not_believed(void **state)
+{
+    TT_UNUSED(state);
+    enum { FEW = 110, TAKEN = 64 };
+    const uint64_t sums[][2] = {{0, 0}, {30, 0}, {FEW, (uint64_t)-5000}, {FEW, 1u << 30}};
+    for (size_t s = 0; s < TT_COUNT_OF(sums); s++) {
+        tti_row_losses all;
+        uint32_t rows[3 * TAKEN];
+        float losses[TAKEN];
+        for (uint32_t i = 0; i < 3 * TAKEN; i++)
+            rows[i] = i % FEW;
+        for (uint32_t i = 0; i < TAKEN; i++)
+            losses[i] = 0.5f;
+        assert_int_equal(tti_row_losses_open(&all, FEW), TT_OK);
+        (void)tti_row_losses_note(&all, rows, losses, TAKEN);
+        (void)tti_row_losses_note(&all, rows + TAKEN, losses, TAKEN);
+        const uint64_t known = all.known, pieces = all.pieces;
+        all.known = sums[s][0];
+        all.pieces = sums[s][1];
+        (void)tti_row_losses_note(&all, rows + 2 * TAKEN, losses, TAKEN);
+        all.known += known - sums[s][0];
+        all.pieces += pieces - sums[s][1];
+        (void)tti_row_losses_note(&all, rows, losses, TAKEN);
+        assert_true(all.course.told <= all.course.cuts);
+        assert_true(all.course.cuts == 4 * TAKEN * TTI_LOSS_COURSE_PIECES / FEW);
+        for (uint64_t piece = 0; piece < all.course.told; piece++)
+            assert_true(isfinite(tti_loss_course_at(&all.course, piece)));
+        tti_row_losses_close(&all);
+    }
+}
+
 int
 main(void)
 {
@@ -233,6 +267,7 @@ main(void)
                                        cmocka_unit_test(neither_order_nor_a_steep_beginning_shows),
                                        cmocka_unit_test(what_is_not_known_is_not_told),
                                        cmocka_unit_test(what_was_long_ago_is_not_compared),
-                                       cmocka_unit_test(workers_at_a_time_lose_nothing)};
+                                       cmocka_unit_test(workers_at_a_time_lose_nothing),
+                                       cmocka_unit_test(half_of_a_change_is_not_believed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,8 +77,26 @@ fault() { # fault WHAT ARGS...
     local what=$1
     shift
     printf 'trimtab %s\n    %s\n' "$*" "$what"
-    sed 's/^/    stderr: /' "$box/stderr" | head -20
+    sed 's/^/    stderr: /' "$box/stderr" | head -40
+    sed 's/^/    stdout: /' "$box/stdout" | head -10
     failures=$((failures + 1))
+}
+
+# limited ARGS...: `trimtab ARGS` for a minute at most, then 124. Of one that is still at it, standard error says where its threads
+# stand: name, state, clock ticks of user time, and what it waits for in the kernel.
+limited() {
+    local job code=0 thread
+    "$trimtab" "$@" >"$box/stdout" 2>"$box/stderr" </dev/null &
+    job=$!
+    if ! timeout 60 tail --pid=$job -s 0.01 -f /dev/null; then
+        for thread in /proc/$job/task/*; do
+            echo "thread $(sed 's/.*(\(.*\)) \(.\) /\1 \2 /' "$thread/stat" | cut -d' ' -f 1,2,13) $(cat "$thread/wchan")" >>"$box/stderr"
+        done
+        kill -KILL $job
+        code=124
+    fi
+    wait $job 2>>"$box/stderr" || code=$((code > 0 ? code : $?))
+    return $code
 }
 
 # attempt CODE ARGS...: runs, and checks everything but the words.
@@ -87,7 +105,7 @@ attempt() {
     shift
     cases=$((cases + 1))
     before=$(find . | sort)
-    timeout 60 "$trimtab" "$@" >"$box/stdout" 2>"$box/stderr" </dev/null || code=$?
+    limited "$@" || code=$?
     [ $code -eq "$expected" ] || fault "exit code $code, expected $expected" "$@"
     [ ! -s "$box/stdout" ] || fault "it prints on standard output: $(head -c 200 "$box/stdout")" "$@"
     [ "$(find . | sort)" = "$before" ] || fault "it left files: $(find . | sort | comm -13 <(echo "$before") - | tr '\n' ' ')" "$@"
@@ -113,7 +131,7 @@ refused_like() {
 accepted() {
     local code=0
     cases=$((cases + 1))
-    timeout 60 "$trimtab" "$@" >"$box/stdout" 2>"$box/stderr" </dev/null || code=$?
+    limited "$@" || code=$?
     [ $code -eq 0 ] || fault "exit code $code, expected 0" "$@"
 }
 
