@@ -225,6 +225,14 @@ tt_gp_fit(tt_gp *gp, uint32_t evaluations, tt_error *err)
     return factor_all(gp, err);
 }
 
+void
+tt_gp_start_at(tt_gp *gp, const tt_gp_params *params)
+{
+    TT_ASSERT(gp->factored == 0);
+    gp->params = *params;
+    gp->fitted = 1;
+}
+
 tt_status
 tt_gp_set_params(tt_gp *gp, const tt_gp_params *params, tt_error *err)
 {

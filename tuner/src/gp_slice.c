@@ -23,6 +23,8 @@ struct tt_gp_slice {
     double *k_ref;          // n: covariances with the reference, 0 without one
     double *k;              // n x BLOCK
     double *features;       // n x width of the trend
+    double *columns;        // dims x n: the rows' coordinates, each together
+    double *r2;             // n
     double *solved, *slope; // n, for gradients
     double reference[TT_GP_DIMS_MAX];
     double features_ref[TTI_GP_FEATURES_MAX]; // of the trend, 0 without a reference
@@ -43,15 +45,31 @@ add_trend(const tt_gp_slice *s, const double *x, double *k, size_t stride)
                 features, 1, 1, k, (int)stride);
 }
 
+// tti_gp_distance2 to all rows, dimension by dimension, which a compiler makes vectors of.
+static void
+distances2(const tt_gp_slice *s, const double *x)
+{
+    const tt_gp *gp = s->gp;
+    memset(s->r2, 0, s->n * sizeof *s->r2);
+    for (uint32_t d = 0; d < gp->options.dims; d++) {
+        const double at = x[d], weight = s->scales.weight[d];
+        const double *restrict column = s->columns + (size_t)d * s->n;
+        double *restrict r2 = s->r2;
+        if (gp->options.kind[d] == TT_GP_MISMATCH)
+            for (uint32_t i = 0; i < s->n; i++)
+                r2[i] += at != column[i] ? weight : 0;
+        else
+            for (uint32_t i = 0; i < s->n; i++)
+                r2[i] += weight * (at - column[i]) * (at - column[i]);
+    }
+}
+
 static void
 covariances(const tt_gp_slice *s, const double *x, double *k, size_t stride)
 {
-    const tt_gp *gp = s->gp;
-    for (uint32_t i = 0; i < s->n; i++) {
-        const double *row = gp->x + (size_t)i * gp->options.dims;
-        double r2 = tti_gp_distance2(gp, &s->scales, x, row);
-        k[i * stride] = s->a[i] * tti_gp_matern(r2 + s->offset[i]) + s->b[i];
-    }
+    distances2(s, x);
+    for (uint32_t i = 0; i < s->n; i++)
+        k[i * stride] = s->a[i] * tti_gp_matern(s->r2[i] + s->offset[i]) + s->b[i];
     add_trend(s, x, k, stride);
 }
 
@@ -80,10 +98,10 @@ tt_gp_slice_open(
     *out = NULL;
     if (!gp->fitted || gp->factored == 0)
         return tt_error_set(err, TT_INVALID, "tuner", NULL, "a process must be fitted first");
-    uint32_t n = gp->factored;
+    const uint32_t n = gp->factored, dims = gp->options.dims;
     tt_gp_slice *s = tt_mem_zalloc(1, sizeof *s);
     const uint32_t width = tti_gp_trend_width(gp);
-    double *numbers = tt_mem_zalloc_vector((size_t)n * (6 + BLOCK + width), sizeof *numbers);
+    double *numbers = tt_mem_zalloc_vector((size_t)n * (7 + BLOCK + width + dims), sizeof *numbers);
     if (s == NULL || numbers == NULL) {
         tt_mem_free(s);
         tt_mem_free(numbers);
@@ -98,13 +116,18 @@ tt_gp_slice_open(
     s->slope = s->solved + n;
     s->k = s->slope + n;
     s->features = s->k + (size_t)n * BLOCK;
-    for (uint32_t i = 0; i < n; i++)
-        tti_gp_trend_features(gp, gp->x + (size_t)i * gp->options.dims,
-                              s->features + (size_t)i * width);
+    s->columns = s->features + (size_t)n * width;
+    s->r2 = s->columns + (size_t)n * dims;
+    for (uint32_t i = 0; i < n; i++) {
+        const double *row = gp->x + (size_t)i * dims;
+        tti_gp_trend_features(gp, row, s->features + (size_t)i * width);
+        for (uint32_t d = 0; d < dims; d++)
+            s->columns[(size_t)d * n + i] = row[d];
+    }
     tti_gp_scales_set(gp, &gp->params, &s->scales);
     prepare(s);
     if (reference != NULL) {
-        memcpy(s->reference, reference, gp->options.dims * sizeof *reference);
+        memcpy(s->reference, reference, dims * sizeof *reference);
         if (gp->options.snap != NULL)
             gp->options.snap(gp->options.snap_self, s->reference);
         s->has_reference = 1;
@@ -154,20 +177,19 @@ floor_variance(const tt_gp_slice *s, double variance)
     return fmax(variance, 1e-12 * s->scales.signal);
 }
 
+// Covariances of the points with the rows (less those of the reference) to s->k, and their means.
 static void
-eval_block(tt_gp_slice *s, const double *x, uint32_t count, double *mean, double *var)
+mean_block(tt_gp_slice *s, const double *x, uint32_t count, double *mean)
 {
     const tt_gp *gp = s->gp;
     uint32_t dims = gp->options.dims;
-    double point[TT_GP_DIMS_MAX], prior[BLOCK];
+    double point[TT_GP_DIMS_MAX];
     for (uint32_t p = 0; p < count; p++) {
         memcpy(point, x + (size_t)p * dims, dims * sizeof *x);
         if (gp->options.snap != NULL)
             gp->options.snap(gp->options.snap_self, point);
         covariances(s, point, s->k + p, BLOCK);
-        prior[p] = prior_variance(s, point, NULL);
         mean[p] = 0;
-        var[p] = 0;
     }
     for (uint32_t i = 0; i < s->n; i++)
         for (uint32_t p = 0; p < count; p++) {
@@ -175,21 +197,37 @@ eval_block(tt_gp_slice *s, const double *x, uint32_t count, double *mean, double
             mean[p] += *k * gp->alpha[i];
             *k -= s->k_ref[i];
         }
+    double scale = gp->y_scale, offset = s->has_reference ? -s->mean_ref * scale : gp->y_mean;
+    for (uint32_t p = 0; p < count; p++)
+        mean[p] = offset + scale * mean[p];
+}
+
+// After mean_block.
+static void
+variance_block(tt_gp_slice *s, const double *x, uint32_t count, double *var)
+{
+    const tt_gp *gp = s->gp;
+    uint32_t dims = gp->options.dims;
+    double point[TT_GP_DIMS_MAX];
     if (count == 1) // the other one copies the whole triangle first
         cblas_dtrsv(CblasRowMajor, CblasLower, CblasNoTrans, CblasNonUnit, (int)s->n, gp->chol,
                     (int)gp->capacity, s->k, BLOCK);
     else
         cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, (int)s->n,
                     (int)count, 1, gp->chol, (int)gp->capacity, s->k, BLOCK);
+    for (uint32_t p = 0; p < count; p++)
+        var[p] = 0;
     for (uint32_t i = 0; i < s->n; i++)
         for (uint32_t p = 0; p < count; p++) {
             double k = s->k[(size_t)i * BLOCK + p];
             var[p] += k * k;
         }
-    double scale = gp->y_scale, offset = s->has_reference ? -s->mean_ref * scale : gp->y_mean;
     for (uint32_t p = 0; p < count; p++) {
-        mean[p] = offset + scale * mean[p];
-        var[p] = scale * scale * floor_variance(s, prior[p] - var[p]);
+        memcpy(point, x + (size_t)p * dims, dims * sizeof *x);
+        if (gp->options.snap != NULL)
+            gp->options.snap(gp->options.snap_self, point);
+        const double prior = prior_variance(s, point, NULL);
+        var[p] = gp->y_scale * gp->y_scale * floor_variance(s, prior - var[p]);
     }
 }
 
@@ -197,8 +235,12 @@ void
 tt_gp_slice_eval(tt_gp_slice *slice, const double *x, uint32_t count, double *mean, double *var)
 {
     size_t dims = slice->gp->options.dims;
-    for (uint32_t at = 0; at < count; at += BLOCK)
-        eval_block(slice, x + at * dims, TT_MIN(count - at, (uint32_t)BLOCK), mean + at, var + at);
+    for (uint32_t at = 0; at < count; at += BLOCK) {
+        const uint32_t n = TT_MIN(count - at, (uint32_t)BLOCK);
+        mean_block(slice, x + at * dims, n, mean + at);
+        if (var != NULL)
+            variance_block(slice, x + at * dims, n, var + at);
+    }
 }
 
 double

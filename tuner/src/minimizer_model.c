@@ -150,13 +150,13 @@ sample_steps(size_t rows)
 static tt_status
 fit(tt_minimizer *o, int learn, tt_gp *gp, tt_error *err)
 {
+    if (o->memory.fitted && !learn)
+        return tt_gp_set_params(gp, &o->memory.params, err);
     if (o->memory.fitted)
-        TT_TRY(tt_gp_set_params(gp, &o->memory.params, err));
-    if (learn || !o->memory.fitted) {
-        TT_TRY(tt_gp_fit(gp, fit_evaluations(o->row_count), err));
-        tt_gp_get_params(gp, &o->memory.params);
-        o->memory.fitted = 1;
-    }
+        tt_gp_start_at(gp, &o->memory.params);
+    TT_TRY(tt_gp_fit(gp, fit_evaluations(o->row_count), err));
+    tt_gp_get_params(gp, &o->memory.params);
+    o->memory.fitted = 1;
     return TT_OK;
 }
 
@@ -249,10 +249,11 @@ find_best(const tt_minimizer *o, tti_minimizer_model *model)
 {
     model->best = INFINITY;
     for (size_t i = 0; i < o->row_count; i++) {
-        double mean, sd;
+        double x[TT_KNOBS_MAX], mean;
         if (!has_y(&o->rows[i]))
             continue;
-        tti_minimizer_expect(o, model, &o->rows[i].setting, &mean, &sd);
+        tt_search_encode(&o->search, &o->rows[i].setting, x);
+        tt_gp_slice_eval(model->slice, x, 1, &mean, NULL);
         if (mean < model->best) {
             model->best = mean;
             model->best_i = (uint32_t)i;

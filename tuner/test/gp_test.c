@@ -87,8 +87,12 @@ test_posterior(void **state)
         tt_gp_slice *slice;
         assert_int_equal(tt_gp_slice_open(gp, gp_query_stage, NULL, &slice, NULL), TT_OK);
         tt_gp_slice_eval(slice, &gp_query[0][0], GP_QUERIES, mean, var);
-        for (int i = 0; i < GP_QUERIES; i++)
+        for (int i = 0; i < GP_QUERIES; i++) {
+            double alone;
             close_to(tt_gp_slice_mean(slice, gp_query[i]), mean[i], 1e-12);
+            tt_gp_slice_eval(slice, gp_query[i], 1, &alone, NULL);
+            assert_memory_equal(&alone, &mean[i], sizeof alone);
+        }
         tt_gp_slice_close(slice);
         for (int i = 0; i < GP_QUERIES; i++) {
             close_to(mean[i], cases[c].mean[i], 1e-9);
@@ -174,6 +178,30 @@ test_fit_gradient(void **state)
         tti_gp_objective_close(objective);
         tt_gp_close(gp);
     }
+}
+
+// A fit finds the same from an optimum that is only named as from one that is in force.
+static void
+test_start_of_a_fit(void **state)
+{
+    (void)state;
+    const tt_gp_params params = reference_params();
+    tt_gp *named = open_reference(TT_GP_SUM, GP_ROWS), *set = open_reference(TT_GP_SUM, GP_ROWS);
+    tt_gp *anew = open_reference(TT_GP_SUM, GP_ROWS);
+    tt_gp_slice *slice;
+    tt_gp_params found[3];
+    tt_gp_start_at(named, &params);
+    assert_int_equal(tt_gp_slice_open(named, 0, NULL, &slice, NULL), TT_INVALID);
+    assert_int_equal(tt_gp_set_params(set, &params, NULL), TT_OK);
+    tt_gp *const all[] = {named, set, anew};
+    for (size_t i = 0; i < TT_COUNT_OF(all); i++) {
+        assert_int_equal(tt_gp_fit(all[i], 4, NULL), TT_OK);
+        tt_gp_get_params(all[i], &found[i]);
+    }
+    assert_memory_equal(&found[0], &found[1], sizeof found[0]);
+    assert_memory_not_equal(&found[0], &found[2], sizeof found[0]);
+    for (size_t i = 0; i < TT_COUNT_OF(all); i++)
+        tt_gp_close(all[i]);
 }
 
 static void
@@ -530,6 +558,7 @@ main(void)
         cmocka_unit_test(test_posterior),
         cmocka_unit_test(test_point_gradients),
         cmocka_unit_test(test_fit_gradient),
+        cmocka_unit_test(test_start_of_a_fit),
         cmocka_unit_test(test_bordered_row),
         cmocka_unit_test(test_fit_improves_and_generalises),
         cmocka_unit_test(test_hostile_rows),

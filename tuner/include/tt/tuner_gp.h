@@ -106,6 +106,9 @@ TT_NODISCARD tt_status tt_gp_update(tt_gp *gp, tt_error *err);
 void tt_gp_get_params(const tt_gp *gp, tt_gp_params *out);
 // The common noise of one measurement: its variance, in units of y^2. 0 before the first fit.
 double tt_gp_noise_var(const tt_gp *gp);
+// Where the first fit starts, in place of what is likely: an optimum known of earlier rows. Nothing
+// can be asked before that fit.
+void tt_gp_start_at(tt_gp *gp, const tt_gp_params *params);
 // Sets them by hand and factors. errors as tt_gp_fit.
 TT_NODISCARD tt_status tt_gp_set_params(tt_gp *gp, const tt_gp_params *params, tt_error *err);
 // Rows and hyperparameters as bytes, and back into a process just opened with the same options (the
@@ -130,7 +133,8 @@ typedef struct tt_gp_slice tt_gp_slice;
 // errors   TT_NOMEM, TT_INVALID not fitted
 TT_NODISCARD tt_status tt_gp_slice_open(
     const tt_gp *gp, double stage, const double *reference, tt_gp_slice **out, tt_error *err);
-// shapes   x count x dims, row-major; mean, var: count
+// shapes   x count x dims, row-major; mean, var: count; var NULL: the means alone, which cost much
+//          less
 void
 tt_gp_slice_eval(tt_gp_slice *slice, const double *x, uint32_t count, double *mean, double *var);
 // The mean of one point alone, which costs much less.
