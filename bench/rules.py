@@ -4,10 +4,10 @@
     rules.py [--seeds N] [--only RULE[,RULE...]] [--cells LIST] [--jobs N] [--data-dir DIR] [--results FILE] [--quick]
 
 On simulated hosts the cells of bench/run paper in LIST (logr-a9a, svm-a9a-stale, logr-clicklog, softmax-dna), by virtual time, and a third
-of the random jobs of bench/run guard; and, one run at a time and with all rules in turns, a job on threads of this machine
-(configs/clicklog.yaml with a fifth of its rows and columns), in real time. Compared is the time to the target without the rule over
-that with all rules, by seed (N: 5): above 1 the rule earns its place. A run that does not arrive within four times the
-time counts as that.
+of the random jobs of bench/run guard; and, one run at a time, a job on threads of this machine (configs/clicklog.yaml with a fifth of
+its rows and columns), in real time, with all rules before every four runs without one. Compared is the time to the target without the
+rule over that with all rules (their median), by seed (N: 5): above 1 the rule earns its place. A run that does not arrive within four
+times the time counts as that.
 
 Every finished run is appended to FILE (bench/results/rules.jsonl); started again, the bench goes on where it stopped. The table goes to
 docs/experiments/rules.md when all was run. --quick: one cell, 2 rules, 1 seed.
@@ -28,6 +28,7 @@ RULES = ["spread", "cost", "abandon", "guard", "share", "hysteresis", "replicate
 CELLS = ["logr-a9a", "svm-a9a-stale", "logr-clicklog", "softmax-dna"]
 GUARD_JOBS = range(1, 34)
 FIRST_SEED, CUT, CAP_S = 101, 4.0, 600
+BESIDE = 4  # rules that a run with all of them stands beside, in real time
 THREADS = {"tuner.compare": "off", "data.rows": 200000, "data.columns": 200000, "stop.loss": 0.26, "data.test": "null"}
 REPORT = os.path.join(runs.ROOT, "docs", "experiments", "rules.md")
 
@@ -47,20 +48,31 @@ def cell_job(name, options):
             "sets": {"stop.max_time": f"{CAP_S}s"}, "rng": None}
 
 
-def compare(bench, job, rules, seeds):
-    """{rule: ratios by seed}, without it over with all."""
-    names = [None, *rules]
-    rows = bench.together([lambda r=rule, s=seed: bench.once(job, f"without-{r}" if r else "all", s, {**tuner_jobs.TUNED, **without(r)})
-                           for seed in seeds for rule in names])
+def reference_of(rows, name, seed):
+    """Seconds with all rules: of several runs the median; None where one does not arrive."""
+    late = [row for row in rows if row["status"] != "converged"]
+    if late:
+        say(f"{name}: seed {seed} does not arrive with all rules; left out")
+        return None
+    return statistics.median(row["seconds"] for row in rows)
+
+
+def compare(bench, job, rules, seeds, every=len(RULES)):
+    """{rule: ratios by seed}, without it over with all; that one runs before every so many others."""
+    kinds = []
+    for i, rule in enumerate(rules):
+        if i % every == 0:
+            kinds.append(("all" if i == 0 else f"all-{i // every + 1}", None))
+        kinds.append((f"without-{rule}", rule))
+    rows = bench.together([lambda k=kind, r=rule, s=seed: bench.once(job, k, s, {**tuner_jobs.TUNED, **without(r)})
+                           for seed in seeds for kind, rule in kinds])
     out = {rule: [] for rule in rules}
-    for k in range(len(seeds)):
-        group = rows[k * len(names):(k + 1) * len(names)]
-        if group[0]["status"] != "converged":
-            say(f"{job['name']}: seed {seeds[k]} does not arrive with all rules; left out")
-            continue
-        limit = CUT * group[0]["seconds"]
-        for rule, row in zip(rules, group[1:]):
-            out[rule].append(tuner_jobs.time_of(row, limit) / group[0]["seconds"])
+    for k, seed in enumerate(seeds):
+        group = list(zip(kinds, rows[k * len(kinds):(k + 1) * len(kinds)]))
+        reference = reference_of([row for (_, rule), row in group if rule is None], job["name"], seed)
+        for (_, rule), row in group:
+            if rule is not None and reference is not None:
+                out[rule].append(tuner_jobs.time_of(row, CUT * reference) / reference)
     return out
 
 
@@ -77,7 +89,7 @@ def threads(bench, rules, seeds):
     job = {"name": "threads", "text": None, "config": "configs/clicklog.yaml", "start": {}, "sets": THREADS, "rng": None}
     jobs, bench.options.jobs = bench.options.jobs, 1  # in real time: one at a time, in turns
     try:
-        return compare(bench, job, rules, seeds)
+        return compare(bench, job, rules, seeds, BESIDE)
     finally:
         bench.options.jobs = jobs
 
@@ -111,7 +123,7 @@ Written by `bench/run rules` from its results; not edited by hand. Time to the t
 seed: median (quartiles). Above 1 the rule earns its place. What the rules do is in [report.md](../report.md).
 Simulated: {options.seeds} seeds a cell of [the paper's experiments](paper.md), and {len(GUARD_JOBS)} random jobs
 of `bench/run guard`. Threads: `configs/clicklog.yaml` with a fifth of its rows and columns, in real time, where single runs vary by a
-fifth.
+fifth, over the median of four runs with all rules; that of its {options.seeds} seeds says no more than a tenth.
 
 """ + "\n".join(lines) + """
 
