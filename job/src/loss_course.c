@@ -64,6 +64,7 @@ cut(tti_loss_course *course,
 void
 tti_loss_course_extend(tti_loss_course *course, const tti_loss_course_totals *now)
 {
+    TT_ASSERT(now->when <= now->pieces); // else cut would not end
     if (pthread_mutex_trylock(&course->lock) != 0)
         return;
     while ((double)(course->cuts + 1) <= now->pieces) {

@@ -19,7 +19,7 @@ late_refusal() { # late_refusal PLUGIN CODE TEXT
     local code=0
     cases=$((cases + 1))
     fresh
-    timeout 60 "$trimtab" run job.yaml -q --set "knobs.plugins=[$plugins/$1.ttk]" >"$box/stdout" 2>"$box/stderr" || code=$?
+    limited run job.yaml -q --set "knobs.plugins=[$plugins/$1.ttk]" || code=$?
     [ $code -eq "$2" ] || fault "exit code $code, expected $2" "$1"
     grep -qxF -- "$3" "$box/stderr" || fault "expected: $3" "$1"
     "$trimtab" report >"$box/report" 2>&1

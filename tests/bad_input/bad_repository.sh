@@ -33,7 +33,7 @@ goes_on_cold() {
     shift; shift
     cases=$((cases + 1))
     before=$(cksum "$file" 2>/dev/null)
-    timeout 60 "$trimtab" run tuned.yaml --set "repository=$file" --json "$@" >"$box/stdout" 2>"$box/stderr" </dev/null || code=$?
+    limited run tuned.yaml --set "repository=$file" --json "$@" || code=$?
     [ $code -eq 0 ] || fault "exit code $code, expected 0" "repository $file"
     [ "$(grep -c '^warning: ' "$box/stderr")" -eq 1 ] || fault "not one warning" "repository $file"
     grep -qE -- "^warning: $pattern" "$box/stderr" || fault "expected a warning like: $pattern" "repository $file"

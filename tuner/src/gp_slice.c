@@ -32,6 +32,14 @@ struct tt_gp_slice {
     double mean_ref;
 };
 
+static void
+snapped(const tt_gp *gp, const double *x, double *out)
+{
+    memcpy(out, x, gp->options.dims * sizeof *x);
+    if (gp->options.snap != NULL)
+        gp->options.snap(gp->options.snap_self, out);
+}
+
 // Adds the trend's covariances of x with the rows to k.
 static void
 add_trend(const tt_gp_slice *s, const double *x, double *k, size_t stride)
@@ -127,9 +135,7 @@ tt_gp_slice_open(
     tti_gp_scales_set(gp, &gp->params, &s->scales);
     prepare(s);
     if (reference != NULL) {
-        memcpy(s->reference, reference, dims * sizeof *reference);
-        if (gp->options.snap != NULL)
-            gp->options.snap(gp->options.snap_self, s->reference);
+        snapped(gp, reference, s->reference);
         s->has_reference = 1;
         tti_gp_trend_features(gp, s->reference, s->features_ref);
         covariances(s, s->reference, s->k_ref, 1);
@@ -185,9 +191,7 @@ mean_block(tt_gp_slice *s, const double *x, uint32_t count, double *mean)
     uint32_t dims = gp->options.dims;
     double point[TT_GP_DIMS_MAX];
     for (uint32_t p = 0; p < count; p++) {
-        memcpy(point, x + (size_t)p * dims, dims * sizeof *x);
-        if (gp->options.snap != NULL)
-            gp->options.snap(gp->options.snap_self, point);
+        snapped(gp, x + (size_t)p * dims, point);
         covariances(s, point, s->k + p, BLOCK);
         mean[p] = 0;
     }
@@ -223,9 +227,7 @@ variance_block(tt_gp_slice *s, const double *x, uint32_t count, double *var)
             var[p] += k * k;
         }
     for (uint32_t p = 0; p < count; p++) {
-        memcpy(point, x + (size_t)p * dims, dims * sizeof *x);
-        if (gp->options.snap != NULL)
-            gp->options.snap(gp->options.snap_self, point);
+        snapped(gp, x + (size_t)p * dims, point);
         const double prior = prior_variance(s, point, NULL);
         var[p] = gp->y_scale * gp->y_scale * floor_variance(s, prior - var[p]);
     }
@@ -249,9 +251,7 @@ tt_gp_slice_mean(tt_gp_slice *slice, const double *x)
     tt_gp_slice *s = slice;
     const tt_gp *gp = s->gp;
     double point[TT_GP_DIMS_MAX];
-    memcpy(point, x, gp->options.dims * sizeof *x);
-    if (gp->options.snap != NULL)
-        gp->options.snap(gp->options.snap_self, point);
+    snapped(gp, x, point);
     covariances(s, point, s->k, 1);
     double mean = cblas_ddot((int)s->n, s->k, 1, gp->alpha, 1);
     return (s->has_reference ? -s->mean_ref * gp->y_scale : gp->y_mean) + gp->y_scale * mean;
