@@ -16,7 +16,6 @@ Every finished run is appended to FILE (bench/results/tune.jsonl); started again
 import argparse
 import hashlib
 import importlib
-import json
 import math
 import os
 import random
@@ -116,14 +115,15 @@ def show_problem(table, problem, methods, seeds, is_mixed):
             quartiles = runs.quartiles(values)
             say(f"{problem.name:12} {method:7} @{mark}: {quartiles[1]:10.3g} ({quartiles[0]:.3g} .. {quartiles[2]:.3g})"
                 + (bar_text(problem.name, mark, quartiles[1]) if method == "ours" else ""))
-    if is_mixed and "ours" in methods:
-        show_wins(problem, at_mark, [method for method in methods if method not in ("ours", "random")], seeds)
+    others = [method for method in methods if method not in ("ours", "random")]
+    if is_mixed and others and "ours" in methods:  # without a peer nothing holds
+        show_wins(problem, at_mark, others, seeds)
 
 
 def show_wins(problem, at_mark, others, seeds):
     own = {mark: statistics.median(at_mark["ours", mark]) for mark in MARKS}
     for mark, verb in ((30, "no worse"), (50, "better")):
-        least = min((statistics.median(at_mark[other, mark]) for other in others), default=math.inf)
+        least = min(statistics.median(at_mark[other, mark]) for other in others)
         holds = own[mark] <= least if mark == 30 else own[mark] < least
         say(f"{problem.name:12} ours @{mark} {verb} than the best peer ({own[mark]:.3g}, {least:.3g}): {'holds' if holds else 'FAILS'}")
     for other in others:
