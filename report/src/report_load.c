@@ -506,6 +506,39 @@ find_extent(tti_report *report)
         report->current_setting = run->start_setting;
 }
 
+// What a trial took of the best known setting's time, as measured: NAN where that is not known.
+static double
+ratio_of_trial(const tti_report *report, int64_t setting)
+{
+    for (size_t i = 0; i < report->proposals.count; i++) {
+        const tt_store_proposal *p = TTI_AT(report->proposals, tt_store_proposal, i);
+        if (p->setting == setting && p->decision != NULL && strcmp(p->decision, "try") == 0)
+            return p->realised_ratio;
+    }
+    return (double)NAN;
+}
+
+// Seconds that trials took beyond what the best setting known before them takes for as much; those
+// that were faster lost nothing. A trial lasts until the tuner has made up its mind what is next.
+// NAN where no trial was measured.
+static double
+lost_exploring(const tti_report *report)
+{
+    double lost = 0;
+    int any = 0;
+    for (size_t i = 0; i < report->windows.count; i++) {
+        const tt_store_window *w = TTI_AT(report->windows, tt_store_window, i);
+        const double ratio =
+            w->phase == TT_STORE_EXPLORE ? ratio_of_trial(report, w->setting) : (double)NAN;
+        if (!(ratio > 0))
+            continue;
+        const double end_s = i + 1 < report->windows.count ? (w + 1)->start_s : w->end_s;
+        lost += fmax(end_s - w->start_s, 0) * fmax(1 - 1 / ratio, 0);
+        any = 1;
+    }
+    return any ? lost : (double)NAN;
+}
+
 static tt_status
 derive(tti_report *report)
 {
@@ -516,7 +549,7 @@ derive(tti_report *report)
     find_extent(report);
     if (isfinite(report->run.reconfigure_seconds))
         report->lost_moving_s = report->run.reconfigure_seconds;
-    report->lost_exploring_s = report->run.explore_seconds;
+    report->lost_exploring_s = lost_exploring(report);
     return TT_OK;
 }
 

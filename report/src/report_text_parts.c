@@ -76,14 +76,16 @@ static void
 print_price(const tti_printer *p)
 {
     const tti_report *r = p->report;
-    char text[TEXT_BYTES] = "", a[40], b[40];
+    char text[TEXT_BYTES] = "", a[40], b[40], c[40];
     if (r->moves.count == 0 && !isfinite(r->lost_exploring_s))
         return;
     if (isfinite(r->lost_exploring_s))
         (void)snprintf(text, sizeof text,
-                       "Its price, included above: %s lost trying settings, %s moving.",
+                       "Its price, included above: %s of the %s spent trying settings, for those "
+                       "were slower; %s moving.",
                        tti_format_time(r->lost_exploring_s, a, sizeof a),
-                       tti_format_time(r->lost_moving_s, b, sizeof b));
+                       tti_format_time(r->phase_s[TT_STORE_EXPLORE], b, sizeof b),
+                       tti_format_time(r->lost_moving_s, c, sizeof c));
     else
         (void)snprintf(text, sizeof text, "Its price, included above: %s lost moving.",
                        tti_format_time(r->lost_moving_s, b, sizeof b));

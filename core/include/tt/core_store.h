@@ -82,8 +82,9 @@ typedef struct tt_store_run {
     int64_t iterations;
     double epochs, train_seconds, wall_seconds, examples_per_second;
     int64_t generations;
-    double reconfigure_seconds, explore_seconds; // training seconds lost to each
-    int64_t start_setting, final_setting;        // setting ids
+    double reconfigure_seconds;           // training seconds lost
+    double explore_seconds;               // training seconds under settings that were being tried
+    int64_t start_setting, final_setting; // setting ids
     double untuned_seconds; // train_seconds of the start setting without tuning; NAN = not measured
     const char *engine;     // "threads", "simulated", ...
     const char *started_from; // what earlier runs gave it; NULL = nothing
