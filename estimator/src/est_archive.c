@@ -53,6 +53,8 @@ tt_estimator_load(tt_estimator *est, tt_archive *in)
     est->plateau = own.plateau;
     est->told = own.told;
     est->told[0].known = est->told[1].known = 0;
+    est->rate_now = own.rate_now;
+    est->rate_now->known = 0;
     est->cycles = own.cycles; // of the window that was open: it ends here
     tt_archive_field(in, est->recent, TTI_RECENT_LOSSES * sizeof *est->recent);
     tt_archive_field(in, est->mix, sizeof *est->mix);

@@ -121,7 +121,7 @@ tti_noise_add(
 }
 
 double
-tti_noise_ratio(const tti_noise *noise, const double *features)
+tti_noise_ratio(const tti_noise *noise, const double *features, uint32_t width)
 {
     enum { LEAST = 5 }; // under five windows there is no reference to speak of
     if (noise->count < LEAST)
@@ -129,7 +129,7 @@ tti_noise_ratio(const tti_noise *noise, const double *features)
     double weight = 0, sum = 0;
     for (uint32_t i = 0; i < noise->count; i++) {
         double distance = 0;
-        for (int f = 0; f < TT_EST_FEATURES_MAX; f++) {
+        for (uint32_t f = 0; f < width; f++) {
             const double d = (features[f] - noise->windows[i].features[f]) / 0.15;
             distance += d * d;
         }
@@ -141,4 +141,15 @@ tti_noise_ratio(const tti_noise *noise, const double *features)
         return 0;
     const double nu = sum / weight, se = 1 / sqrt(2 * weight);
     return nu > 3 * se ? nu : 0;
+}
+
+uint32_t
+tti_noise_width(const tti_noise *noise)
+{
+    uint32_t width = 0;
+    for (uint32_t i = 0; i < noise->count; i++)
+        for (uint32_t f = width; f < TT_EST_FEATURES_MAX; f++)
+            if (noise->windows[i].features[f] != 0)
+                width = f + 1;
+    return width;
 }

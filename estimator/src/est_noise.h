@@ -38,7 +38,10 @@ typedef struct tti_noise {
 void tti_noise_add(
     tti_noise *noise, uint32_t setting, double sd, double loss, double n, const double *features);
 // nu at these features: the windows' excess, smoothed with a Gaussian kernel of 0.15 over the
-// features, and 0 unless above 3 standard errors (1 / sqrt(2 n)).
-double tti_noise_ratio(const tti_noise *noise, const double *features);
+// features, and 0 unless above 3 standard errors (1 / sqrt(2 n)). From `width` on features are 0,
+// here and in all windows; TT_EST_FEATURES_MAX where that is not known.
+double tti_noise_ratio(const tti_noise *noise, const double *features, uint32_t width);
+// From where on features are 0 in all windows.
+uint32_t tti_noise_width(const tti_noise *noise);
 
 #endif

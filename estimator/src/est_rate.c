@@ -15,17 +15,35 @@ tti_rate_init(tti_rate *rate)
         rate->covariance[i][i] = 0.05 * 0.05;
 }
 
-// out = covariance u; returns u' covariance u.
-static double
-spread(const tti_rate *rate, const double *u, double *out)
+// The features that are not 0; returns their number.
+static int
+list_used(const double *u, int *used)
 {
+    int count = 0;
+    for (int i = 0; i < FEATURES; i++)
+        if (u[i] != 0)
+            used[count++] = i;
+    return count;
+}
+
+static double
+row_times(const tti_rate *rate, int i, const double *u, const int *used, int count)
+{
+    double sum = 0;
+    for (int k = 0; k < count; k++)
+        sum += rate->covariance[i][used[k]] * u[used[k]];
+    return sum;
+}
+
+// u' covariance u.
+static double
+spread(const tti_rate *rate, const double *u)
+{
+    int used[FEATURES];
+    const int count = list_used(u, used);
     double total = 0;
-    for (int i = 0; i < FEATURES; i++) {
-        out[i] = 0;
-        for (int j = 0; j < FEATURES; j++)
-            out[i] += rate->covariance[i][j] * u[j];
-        total += u[i] * out[i];
-    }
+    for (int k = 0; k < count; k++)
+        total += u[used[k]] * row_times(rate, used[k], u, used, count);
     return fmax(total, 0);
 }
 
@@ -63,26 +81,44 @@ hold_at_zero(tti_rate *rate, int at)
 }
 
 void
-tti_rate_predict(const tti_rate *rate, const double *u, double nu, double *mean, double *sd)
+tti_rate_allowed(const tti_rate *rate, double *theta)
 {
-    const double eta = 0.5, d = 0.3;
-    double gain[FEATURES];
-    *sd = sqrt(spread(rate, u, gain));
-    *mean = -eta * fmax(0, nu - d);
     tti_rate allowed = *rate;
     for (int at = most_above(&allowed); at >= 0; at = most_above(&allowed))
         hold_at_zero(&allowed, at);
+    memcpy(theta, allowed.mean, sizeof allowed.mean);
+}
+
+void
+tti_rate_predict_allowed(
+    const tti_rate *rate, const double *theta, const double *u, double nu, double *mean, double *sd)
+{
+    const double eta = 0.5, d = 0.3;
+    *sd = sqrt(spread(rate, u));
+    *mean = -eta * fmax(0, nu - d);
     for (int i = 0; i < FEATURES; i++)
-        *mean += allowed.mean[i] * u[i];
+        *mean += theta[i] * u[i];
     *mean = tti_clamp(*mean, log(0.2), log(5));
+}
+
+void
+tti_rate_predict(const tti_rate *rate, const double *u, double nu, double *mean, double *sd)
+{
+    double theta[FEATURES];
+    tti_rate_allowed(rate, theta);
+    tti_rate_predict_allowed(rate, theta, u, nu, mean, sd);
 }
 
 void
 tti_rate_update(tti_rate *rate, const double *u, double value, double variance)
 {
     TT_ASSERT(variance > 0);
-    double gain[FEATURES];
-    const double known = spread(rate, u, gain);
+    double gain[FEATURES]; // covariance u
+    int used[FEATURES];
+    const int count = list_used(u, used);
+    for (int i = 0; i < FEATURES; i++)
+        gain[i] = row_times(rate, i, u, used, count);
+    const double known = spread(rate, u);
     double surprise = value;
     for (int i = 0; i < FEATURES; i++)
         surprise -= rate->mean[i] * u[i];

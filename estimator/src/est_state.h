@@ -96,6 +96,16 @@ typedef struct tti_told {
     tti_answer answer;
 } tti_told;
 
+// What rates are predicted from until the estimator changes: a decision of the tuner asks for
+// hundreds.
+typedef struct tti_rate_now {
+    int known;
+    uint64_t changes; // of the estimator, when it was made
+    tti_rate rate;    // with the evidence of the running run
+    double theta[TT_EST_FEATURES_MAX];
+    uint32_t noise_width; // features from here on are 0 in all windows of the noise
+} tti_rate_now;
+
 struct tt_estimator {
     tt_est_options options;
     tti_families families;
@@ -135,6 +145,7 @@ struct tt_estimator {
     tti_mix *low_mix; // of the troughs
     tti_plateau *plateau;
     tti_told *told; // with the looks, and by the losses alone
+    tti_rate_now *rate_now;
 };
 
 double tti_clock_at(const tt_estimator *est, double position);

@@ -320,7 +320,7 @@ open_run(tt_estimator *est, uint32_t setting, const double *features, uint32_t f
     for (uint32_t i = 0; i < est->history.count; i++)
         run->history_losses += est->history.blocks[i].n;
     double sd, theta;
-    const double nu = tti_noise_ratio(&est->noise, run->features);
+    const double nu = tti_noise_ratio(&est->noise, run->features, TT_EST_FEATURES_MAX);
     tti_rate_predict(&est->rate, run->features, nu, &run->log_rate, &sd);
     tti_rate_predict(&est->rate, run->features, 0, &theta, &sd);
     run->penalty = theta - run->log_rate;

@@ -49,8 +49,10 @@ tt_estimator_open(const tt_est_options *options, tt_estimator **out, tt_error *e
         est->low_mix = tt_mem_zalloc(1, sizeof *est->low_mix);
         est->plateau = tt_mem_zalloc(1, sizeof *est->plateau);
         est->told = tt_mem_zalloc(2, sizeof *est->told);
+        est->rate_now = tt_mem_zalloc(1, sizeof *est->rate_now);
     }
-    if (!est || !est->recent || !est->mix || !est->low_mix || !est->plateau || !est->told) {
+    if (!est || !est->recent || !est->mix || !est->low_mix || !est->plateau || !est->told ||
+        !est->rate_now) {
         tt_estimator_close(est);
         return tt_error_set(err, TT_NOMEM, "estimator", NULL, "no memory for the estimator");
     }
@@ -86,6 +88,7 @@ tt_estimator_close(tt_estimator *est)
     tt_mem_free(est->low_mix);
     tt_mem_free(est->plateau);
     tt_mem_free(est->told);
+    tt_mem_free(est->rate_now);
     tt_mem_free(est);
 }
 
@@ -142,6 +145,20 @@ tti_current_rate(const tt_estimator *est, tti_rate *out)
         tti_rate_update(out, est->run.features, est->run.evidence, est->run.evidence_variance);
 }
 
+static const tti_rate_now *
+rate_now(const tt_estimator *est)
+{
+    tti_rate_now *now = est->rate_now;
+    if (!now->known || now->changes != est->changes) {
+        now->known = 1;
+        now->changes = est->changes;
+        tti_current_rate(est, &now->rate);
+        tti_rate_allowed(&now->rate, now->theta);
+        now->noise_width = tti_noise_width(&est->noise);
+    }
+    return now;
+}
+
 void
 tt_estimator_log_rate(const tt_estimator *est,
                       uint32_t setting,
@@ -152,12 +169,13 @@ tt_estimator_log_rate(const tt_estimator *est,
 {
     // Settings that agree in every statistical knob have the same rate: the id must not matter.
     TT_UNUSED(setting);
+    const tti_rate_now *now = rate_now(est);
+    const uint32_t count = TT_MIN(feature_count, (uint32_t)TT_EST_FEATURES_MAX);
     double u[TT_EST_FEATURES_MAX] = {0};
-    if (feature_count > 0)
-        memcpy(u, features, TT_MIN(feature_count, (uint32_t)TT_EST_FEATURES_MAX) * sizeof *u);
-    tti_rate rate;
-    tti_current_rate(est, &rate);
-    tti_rate_predict(&rate, u, tti_noise_ratio(&est->noise, u), mean, sd);
+    if (count > 0)
+        memcpy(u, features, count * sizeof *u);
+    const double nu = tti_noise_ratio(&est->noise, u, TT_MAX(count, now->noise_width));
+    tti_rate_predict_allowed(&now->rate, now->theta, u, nu, mean, sd);
 }
 
 double

@@ -199,7 +199,7 @@ noise_ratio_sees_the_noisy_setting_only(void **state)
     tt_rng_init(&rng, 32, TT_RNG_TEST, 0);
     tti_noise noise = {0};
     double calm[TT_EST_FEATURES_MAX] = {0.2, 0.3}, stale[TT_EST_FEATURES_MAX] = {0.95, 0.3};
-    assert_true(tti_noise_ratio(&noise, calm) == 0);
+    assert_true(tti_noise_ratio(&noise, calm, TT_EST_FEATURES_MAX) == 0);
     for (int i = 0; i < 60; i++) {
         const int bad = i % 4 == 3;
         calm[0] = 0.1 * (i % 3); // three calm settings, one stale one
@@ -209,11 +209,13 @@ noise_ratio_sees_the_noisy_setting_only(void **state)
                       loss, 105, bad ? stale : calm);
         assert_true(noise.count <= TTI_NOISE_WINDOWS);
     }
-    const double nu = tti_noise_ratio(&noise, stale);
+    const double nu = tti_noise_ratio(&noise, stale, TT_EST_FEATURES_MAX);
     assert_true(nu > 0.55 && nu < 0.85);
-    assert_true(tti_noise_ratio(&noise, calm) < 0.1);
+    assert_true(tti_noise_ratio(&noise, calm, TT_EST_FEATURES_MAX) < 0.1);
+    assert_int_equal(tti_noise_width(&noise), 2); // the others are 0, and need not be looked at
+    assert_true(tti_noise_ratio(&noise, stale, 2) == nu);
     const double unseen[TT_EST_FEATURES_MAX] = {0.2, 0.3, 1};
-    assert_true(tti_noise_ratio(&noise, unseen) == 0);
+    assert_true(tti_noise_ratio(&noise, unseen, TT_EST_FEATURES_MAX) == 0);
 }
 
 static void
@@ -230,11 +232,11 @@ settled_setting_does_not_become_its_own_reference(void **state)
     const double hardly[TT_EST_FEATURES_MAX] = {0, 1};
     tti_noise_add(&noise, 8, 0.05 * exp(0.2), 1, 30, hardly);
     tti_noise_add(&noise, 8, 0.05 * exp(0.2), 1, 30, hardly);
-    assert_true(tti_noise_ratio(&noise, hardly) == 0);
+    assert_true(tti_noise_ratio(&noise, hardly, TT_EST_FEATURES_MAX) == 0);
     const double stale[TT_EST_FEATURES_MAX] = {1};
     for (int i = 0; i < 200; i++)
         tti_noise_add(&noise, 7, 0.05 * exp(0.6), 1, 105, stale);
-    assert_true(fabs(tti_noise_ratio(&noise, stale) - 0.6) < 1e-6);
+    assert_true(fabs(tti_noise_ratio(&noise, stale, TT_EST_FEATURES_MAX) - 0.6) < 1e-6);
 }
 
 static void

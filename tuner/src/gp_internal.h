@@ -10,7 +10,7 @@ enum { TTI_GP_THETA_MAX = TT_GP_DIMS_MAX + 6, TTI_GP_FEATURES_MAX = 2 * TT_GP_DI
 struct tt_gp {
     tt_gp_options options;
     uint32_t rows, capacity;
-    double *x;                           // rows x dims, snapped
+    double *x;                           // rows x dims
     double *stage, *y, *noise, *repeats; // rows, as told
     double y_mean, y_scale;              // standardisation in force
     tt_gp_params params;                 // in force

@@ -118,8 +118,6 @@ tt_gp_add(tt_gp *gp, const double *x, const tt_gp_row *row, tt_error *err)
         return tt_error_set(err, TT_NOMEM, "tuner", NULL, "no memory for row %u", gp->rows);
     double *point = gp->x + (size_t)gp->rows * dims;
     memcpy(point, x, dims * sizeof *point);
-    if (gp->options.snap != NULL)
-        gp->options.snap(gp->options.snap_self, point);
     set_row(gp, gp->rows, row);
     gp->rows++;
     return TT_OK;

@@ -32,14 +32,6 @@ struct tt_gp_slice {
     double mean_ref;
 };
 
-static void
-snapped(const tt_gp *gp, const double *x, double *out)
-{
-    memcpy(out, x, gp->options.dims * sizeof *x);
-    if (gp->options.snap != NULL)
-        gp->options.snap(gp->options.snap_self, out);
-}
-
 // Adds the trend's covariances of x with the rows to k.
 static void
 add_trend(const tt_gp_slice *s, const double *x, double *k, size_t stride)
@@ -135,7 +127,7 @@ tt_gp_slice_open(
     tti_gp_scales_set(gp, &gp->params, &s->scales);
     prepare(s);
     if (reference != NULL) {
-        snapped(gp, reference, s->reference);
+        memcpy(s->reference, reference, dims * sizeof *reference);
         s->has_reference = 1;
         tti_gp_trend_features(gp, s->reference, s->features_ref);
         covariances(s, s->reference, s->k_ref, 1);
@@ -188,11 +180,8 @@ static void
 mean_block(tt_gp_slice *s, const double *x, uint32_t count, double *mean)
 {
     const tt_gp *gp = s->gp;
-    uint32_t dims = gp->options.dims;
-    double point[TT_GP_DIMS_MAX];
     for (uint32_t p = 0; p < count; p++) {
-        snapped(gp, x + (size_t)p * dims, point);
-        covariances(s, point, s->k + p, BLOCK);
+        covariances(s, x + (size_t)p * gp->options.dims, s->k + p, BLOCK);
         mean[p] = 0;
     }
     for (uint32_t i = 0; i < s->n; i++)
@@ -211,8 +200,6 @@ static void
 variance_block(tt_gp_slice *s, const double *x, uint32_t count, double *var)
 {
     const tt_gp *gp = s->gp;
-    uint32_t dims = gp->options.dims;
-    double point[TT_GP_DIMS_MAX];
     if (count == 1) // the other one copies the whole triangle first
         cblas_dtrsv(CblasRowMajor, CblasLower, CblasNoTrans, CblasNonUnit, (int)s->n, gp->chol,
                     (int)gp->capacity, s->k, BLOCK);
@@ -227,8 +214,7 @@ variance_block(tt_gp_slice *s, const double *x, uint32_t count, double *var)
             var[p] += k * k;
         }
     for (uint32_t p = 0; p < count; p++) {
-        snapped(gp, x + (size_t)p * dims, point);
-        const double prior = prior_variance(s, point, NULL);
+        const double prior = prior_variance(s, x + (size_t)p * gp->options.dims, NULL);
         var[p] = gp->y_scale * gp->y_scale * floor_variance(s, prior - var[p]);
     }
 }
@@ -250,9 +236,7 @@ tt_gp_slice_mean(tt_gp_slice *slice, const double *x)
 {
     tt_gp_slice *s = slice;
     const tt_gp *gp = s->gp;
-    double point[TT_GP_DIMS_MAX];
-    snapped(gp, x, point);
-    covariances(s, point, s->k, 1);
+    covariances(s, x, s->k, 1);
     double mean = cblas_ddot((int)s->n, s->k, 1, gp->alpha, 1);
     return (s->has_reference ? -s->mean_ref * gp->y_scale : gp->y_mean) + gp->y_scale * mean;
 }

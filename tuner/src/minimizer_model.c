@@ -86,19 +86,11 @@ gp_row(const tt_minimizer *o, const tti_warp *warp, const row_set *set, size_t i
 
 // ---- fit -------------------------------------------------------------------------------------
 
-static void
-snap(void *self, double *x)
-{
-    tt_search_snap(self, x);
-}
-
 static tt_status
 open_gp(tt_minimizer *o, const tti_warp *warp, const row_set *set, tt_gp **out, tt_error *err)
 {
     tt_gp_options options = {.model = TT_GP_TIME,
                              .dims = o->search.dims,
-                             .snap = snap,
-                             .snap_self = &o->search,
                              .seed = o->options.seed + o->asked_count,
                              .signal_sd = SIGNAL_SD,
                              .noise_mean = log(1e-6),

@@ -22,7 +22,8 @@ typedef struct hunt {
     const tt_search_options *options;
     tt_search_result *result;
     uint32_t dims, count, capacity;
-    double *x, *score; // capacity x dims, capacity
+    double *x, *score;         // capacity x dims, capacity
+    double from[TT_KNOBS_MAX]; // where options->from is
     tt_rng rng;
 } hunt;
 
@@ -32,20 +33,29 @@ knob_of(const hunt *h, uint32_t d)
     return &h->search->space->knob[h->search->knob[d]];
 }
 
+// tt_search_class of a point on the grid and h->options->from: there equal values, and only these,
+// have equal coordinates.
+static unsigned
+class_of(const hunt *h, const double *x)
+{
+    unsigned flags = 0;
+    for (uint32_t d = 0; d < h->dims && h->options->from != NULL; d++)
+        if (x[d] != h->from[d])
+            flags |= knob_of(h, d)->knob->effect;
+    return flags & (TT_KNOB_MOVES_DATA | TT_KNOB_MOVES_MODEL);
+}
+
 // Keeps a scored point when it is the best of its class and may be proposed.
 static void
 consider(hunt *h, const double *x, double score)
 {
     tt_search_result *r = h->result;
-    int one_class = h->options->from == NULL;
-    if (!(score > (one_class && r->found[0] ? r->score[0] : -INFINITY)))
+    const unsigned class = class_of(h, x);
+    if (!(score > (r->found[class] ? r->score[class] : -INFINITY)))
         return;
     tt_setting setting;
     tt_search_decode(h->search, x, &setting);
-    unsigned class =
-        h->options->from != NULL ? tt_search_class(h->search, h->options->from, &setting) : 0;
-    if ((r->found[class] && score <= r->score[class]) ||
-        tti_search_taken(&setting, h->options->taken, h->options->taken_count) ||
+    if (tti_search_taken(&setting, h->options->taken, h->options->taken_count) ||
         !tt_space_valid(h->search->space, &setting))
         return;
     r->found[class] = 1;
@@ -355,6 +365,8 @@ tt_search_maximize(const tt_search_space *search,
                  ANCHORS_MAX * (options->around > 0 ? options->around : AROUND_DEFAULT) +
                  h.dims * TT_KNOB_VALUES_MAX;
     tt_rng_init(&h.rng, options->seed, TT_RNG_TUNER, TTI_SEARCH_STREAM_MAXIMIZE);
+    if (options->from != NULL)
+        tt_search_encode(search, options->from, h.from);
     h.x = tt_mem_zalloc_vector((size_t)h.capacity * h.dims, sizeof *h.x);
     h.score = tt_mem_zalloc_vector(h.capacity, sizeof *h.score);
     tt_status status = h.x != NULL && h.score != NULL ? run(&h) : TT_NOMEM;

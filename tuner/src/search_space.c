@@ -32,16 +32,6 @@ tt_search_decode(const tt_search_space *search, const double *x, tt_setting *out
         out->value[search->knob[d]] = tt_space_decode(&search->space->knob[search->knob[d]], x[d]);
 }
 
-void
-tt_search_snap(const tt_search_space *search, double *x)
-{
-    for (uint32_t d = 0; d < search->dims; d++) {
-        const tt_space_knob *knob = &search->space->knob[search->knob[d]];
-        if (knob->knob->kind != TT_KNOB_REAL)
-            x[d] = tt_space_encode(knob, tt_space_decode(knob, x[d]));
-    }
-}
-
 unsigned
 tt_search_class(const tt_search_space *search, const tt_setting *a, const tt_setting *b)
 {

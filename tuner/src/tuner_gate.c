@@ -37,6 +37,9 @@ typedef struct sight {
     const tti_frame *frame;
     double least_worst_s; // least worst case among the points looked at
     memo memo[MEMO];
+    tti_tried batch[BATCH];         // to be scored together
+    double x[BATCH * TT_KNOBS_MAX]; // their coordinates, BATCH x dims
+    uint32_t place[BATCH];          // of each among the points that were asked for
 } sight;
 
 static const tti_statistics *
@@ -57,42 +60,49 @@ remembered(sight *s, const tti_tried *x)
     return &m->statistics;
 }
 
-// Describes the setting at x; returns its trend, relative to the best known setting's.
 static double
-describe_at(const sight *s, const double *x, tti_tried *out)
+score_one(sight *s, const tti_tried *point, double t_mean, double t_var)
 {
-    tt_setting setting;
-    tt_search_decode(&s->t->search, x, &setting);
-    tti_tuner_describe(s->t, &setting, out);
-    return out->trend - s->t->tried[s->frame->best].trend;
-}
-
-static double
-score_one(sight *s, const double *x, double t_mean, double t_var)
-{
-    tti_tried point;
-    t_mean += describe_at(s, x, &point);
-    tti_outlook o = tti_tuner_outlook_from(s->frame, t_mean, t_var, remembered(s, &point));
-    double worst = tti_tuner_worst_cost(s->t, s->frame, &point, &o);
-    if (!tti_tuner_may_try(s->t, &point))
-        return -INFINITY;
+    t_mean += point->trend - s->t->tried[s->frame->best].trend;
+    tti_outlook o = tti_tuner_outlook_from(s->frame, t_mean, t_var, remembered(s, point));
+    double worst = tti_tuner_worst_cost(s->t, s->frame, point, &o);
     s->least_worst_s = fmin(s->least_worst_s, worst);
     return worst <= s->frame->trial_s ? tt_ei_log_saved(o.mean, o.told, NULL, NULL) + log(o.sound)
                                       : -INFINITY;
 }
 
+// Scores the first `count` of s->batch, which belong at out[s->place].
+static void
+score_batch(sight *s, uint32_t count, double *out)
+{
+    double mean[BATCH], var[BATCH];
+    const uint32_t dims = s->t->search.dims;
+    for (uint32_t i = 0; i < count; i++)
+        memcpy(s->x + (size_t)i * dims, s->batch[i].x, dims * sizeof *s->x);
+    tt_gp_slice_eval(s->frame->slice, s->x, count, mean, var);
+    for (uint32_t i = 0; i < count; i++)
+        out[s->place[i]] = score_one(s, &s->batch[i], mean[i], var[i]);
+}
+
+// What must not be tried is told apart first: it costs much less than to predict it.
 static void
 score(void *self, const double *x, uint32_t count, double *out)
 {
     sight *s = self;
-    double mean[BATCH], var[BATCH];
-    uint32_t dims = s->t->search.dims;
-    for (uint32_t at = 0; at < count; at += BATCH) {
-        uint32_t n = TT_MIN(count - at, (uint32_t)BATCH);
-        tt_gp_slice_eval(s->frame->slice, x + (size_t)at * dims, n, mean, var);
-        for (uint32_t i = 0; i < n; i++)
-            out[at + i] = score_one(s, x + (size_t)(at + i) * dims, mean[i], var[i]);
+    uint32_t allowed = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        tti_tuner_describe_at(s->t, x + (size_t)i * s->t->search.dims, &s->batch[allowed]);
+        out[i] = -INFINITY;
+        if (!tti_tuner_may_try(s->t, &s->batch[allowed]))
+            continue;
+        s->place[allowed++] = i;
+        if (allowed == BATCH) {
+            score_batch(s, allowed, out);
+            allowed = 0;
+        }
     }
+    if (allowed > 0)
+        score_batch(s, allowed, out);
 }
 
 // For the reals. The rate's small slope is left out: only knobs that change statistics have one.
@@ -103,7 +113,8 @@ score_gradient(void *self, const double *x, double *gradient)
     double mean, var, dm[TT_KNOBS_MAX], dv[TT_KNOBS_MAX], by_mean, by_told, by_var, value;
     tti_tried point;
     tt_gp_slice_gradient(s->frame->slice, x, &mean, &var, dm, dv);
-    mean += describe_at(s, x, &point);
+    tti_tuner_describe_at(s->t, x, &point);
+    mean += point.trend - s->t->tried[s->frame->best].trend;
     score(self, x, 1, &value);
     const double told = tt_ei_told(var, s->frame->noise_var, &by_var);
     (void)tt_ei_log_saved(mean, told, &by_mean, &by_told);

@@ -287,6 +287,8 @@ struct tt_tuner {
 // Adds a setting, or finds it. TTI_TUNER_NOBODY when memory is short.
 uint32_t tti_tuner_adopt(tt_tuner *t, const tt_setting *setting);
 void tti_tuner_describe(const tt_tuner *t, const tt_setting *setting, tti_tried *out);
+// The same of the setting at a point on the grid.
+void tti_tuner_describe_at(const tt_tuner *t, const double *x, tti_tried *out);
 // Tells the estimator which of the features are of knobs that only lose something.
 void tti_tuner_tell_lossy(const tt_tuner *t);
 // The trend has become another one; before there is any row.

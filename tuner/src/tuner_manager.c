@@ -55,12 +55,6 @@ fill_defaults(tt_tuner *t)
     o->processors = o->processors > 0 ? o->processors : 2;
 }
 
-static void
-snap(void *self, double *x)
-{
-    tt_search_snap(self, x);
-}
-
 static tt_status
 open_process(tt_tuner *t, tt_error *err)
 {
@@ -77,8 +71,6 @@ open_process(tt_tuner *t, tt_error *err)
         options.kind[d] =
             kind == TT_KNOB_BOOL || kind == TT_KNOB_ENUM ? TT_GP_MISMATCH : TT_GP_LINE;
     }
-    options.snap = snap;
-    options.snap_self = &t->search;
     return tt_gp_open(&options, &t->gp, err);
 }
 

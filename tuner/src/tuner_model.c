@@ -45,12 +45,11 @@ tti_tuner_tell_lossy(const tt_tuner *t)
     tt_estimator_lossy(t->estimator, lossy);
 }
 
-void
-tti_tuner_describe(const tt_tuner *t, const tt_setting *setting, tti_tried *out)
+static void
+describe(const tt_tuner *t, tti_tried *out)
 {
     const tt_tuner_options *o = &t->options;
-    *out = (tti_tried){.setting = *setting, .row = -1, .lag = NAN};
-    tt_search_encode(&t->search, setting, out->x);
+    const tt_setting *setting = &out->setting;
     uint32_t workers = o->workers_of != NULL ? o->workers_of(o->callback_self, setting) : o->nodes;
     out->feature[out->feature_count++] = o->nodes > 0 ? (double)workers / o->nodes : 1;
     for (uint32_t d = 0; d < t->search.dims; d++)
@@ -65,6 +64,23 @@ tti_tuner_describe(const tt_tuner *t, const tt_setting *setting, tti_tried *out)
     full = TT_MAX(full, tt_est_time_window(out->workers));
     uint32_t heard = (out->workers + PUSHES_MORE) * out->merged;
     out->full_window = out->merged > 1 ? TT_MAX(full, heard) : full;
+}
+
+void
+tti_tuner_describe(const tt_tuner *t, const tt_setting *setting, tti_tried *out)
+{
+    *out = (tti_tried){.setting = *setting, .row = -1, .lag = NAN};
+    tt_search_encode(&t->search, setting, out->x);
+    describe(t, out);
+}
+
+void
+tti_tuner_describe_at(const tt_tuner *t, const double *x, tti_tried *out)
+{
+    *out = (tti_tried){.row = -1, .lag = NAN};
+    memcpy(out->x, x, t->search.dims * sizeof *x);
+    tt_search_decode(&t->search, x, &out->setting);
+    describe(t, out);
 }
 
 static void

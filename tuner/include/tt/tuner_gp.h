@@ -30,10 +30,6 @@ typedef struct tt_gp_options {
     tt_gp_model model;
     uint32_t dims; // 1 .. TT_GP_DIMS_MAX
     tt_gp_kind kind[TT_GP_DIMS_MAX];
-    // Puts coordinates on the grid of their knobs before the kernel sees them (ints); NULL = as
-    // given. Pure.
-    void (*snap)(void *self, double *x);
-    void *snap_self;
     uint64_t seed; // of the random start of the fit
     // Prior knowledge of the spread of y: worth `scale_rows` rows of s.d. `scale`; 0 rows = none,
     // INFINITY: y is in units of `scale`, whatever the rows say.
@@ -75,7 +71,9 @@ typedef struct tt_gp_row {
     double repeats; // measurements that y is the mean of: the common noise is divided by it; 0 = 1
 } tt_gp_row;
 
-// Adds a row at x (dims coordinates, usually in [0, 1]).
+// Adds a row at x (dims coordinates, usually in [0, 1]). Points are taken as they are: who tells
+// and asks only of points on the grids of ints has a function that is constant between them.
+//
 // errors   TT_INVALID a number is NaN or infinite, or negative where it must not be: the row is
 //          refused and nothing changes; TT_NOMEM
 TT_NODISCARD tt_status tt_gp_add(tt_gp *gp, const double *x, const tt_gp_row *row, tt_error *err);
@@ -139,8 +137,7 @@ void
 tt_gp_slice_eval(tt_gp_slice *slice, const double *x, uint32_t count, double *mean, double *var);
 // The mean of one point alone, which costs much less.
 double tt_gp_slice_mean(tt_gp_slice *slice, const double *x);
-// With the gradients in x (dims each; 0 for mismatch dimensions). x is not snapped here: reals only
-// make sense.
+// With the gradients in x (dims each; 0 for mismatch dimensions).
 void tt_gp_slice_gradient(tt_gp_slice *slice,
                           const double *x,
                           double *mean,

@@ -56,8 +56,6 @@ typedef struct tt_search_space {
 void tt_search_space_init(tt_search_space *search, const tt_space *space);
 void tt_search_encode(const tt_search_space *search, const tt_setting *setting, double *x);
 void tt_search_decode(const tt_search_space *search, const double *x, tt_setting *out);
-// Puts coordinates on the grid of their knobs.
-void tt_search_snap(const tt_search_space *search, double *x);
 // Flags of tt_knob_effect of the knobs in which a and b differ.
 unsigned tt_search_class(const tt_search_space *search, const tt_setting *a, const tt_setting *b);
 
