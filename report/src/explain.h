@@ -44,9 +44,11 @@ typedef struct tti_explanation {
     const tti_report *report;
     tti_measured_setting *settings; // in the order of the report's
     size_t setting_count;
-    const tti_measured_setting *start, *end, *rival; // rival: the fastest other one. NULL: none
-    double end_beats_start;                          // probability that it takes less time
+    const tti_measured_setting *start, *end; // NULL: none
+    const tti_measured_setting *rival;       // the other one likeliest to be faster; NULL: none
+    double end_beats_start;                  // probability that it takes less time
     double end_beats_rival;
+    int64_t rivals; // others that were measured: the fastest of many was lucky, too
     tti_knob_effect *knobs;
     size_t knob_count;
     // Trials with a prediction and a measurement

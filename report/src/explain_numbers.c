@@ -9,8 +9,8 @@ static const double INTERVAL_80 = 1.2815515655446004;
 // ---- settings --------------------------------------------------------------------------------
 
 // Mean of log t over the windows of one setting, weighted by iterations. Its standard error is the
-// larger of what the cycles within windows and what the windows among themselves say: a machine
-// that changes from minute to minute shows in the latter only.
+// largest of what the cycles within windows, the windows among themselves, and those of all
+// settings say: a machine that changes from minute to minute does not show in the first.
 static void
 measure(const tti_report *r, tti_measured_setting *m)
 {
@@ -42,7 +42,7 @@ measure(const tti_report *r, tti_measured_setting *m)
         squares += share * share;
     }
     m->log_t = mean;
-    m->se = sqrt(within) / weight;
+    m->se = fmax(sqrt(within) / weight, sqrt(r->window_variance * squares));
     if (m->windows > 1 && squares < 1)
         m->se = fmax(m->se, sqrt(between / (1 - squares) * squares));
 }
@@ -56,12 +56,20 @@ find(const tti_explanation *e, int64_t id)
     return NULL;
 }
 
+// By how many standard errors a takes less time than b.
 static double
-beats(const tti_measured_setting *a, const tti_measured_setting *b)
+margin(const tti_measured_setting *a, const tti_measured_setting *b)
 {
     if (a == NULL || b == NULL || isnan(a->log_t) || isnan(b->log_t))
         return (double)NAN;
-    return tt_ei_phi((b->log_t - a->log_t) / fmax(hypot(a->se, b->se), 1e-12));
+    return (b->log_t - a->log_t) / fmax(hypot(a->se, b->se), 1e-12);
+}
+
+static double
+beats(const tti_measured_setting *a, const tti_measured_setting *b)
+{
+    const double z = margin(a, b);
+    return isnan(z) ? z : tt_ei_phi(z);
 }
 
 static void
@@ -70,10 +78,15 @@ compare(tti_explanation *e)
     const tti_report *r = e->report;
     e->start = find(e, r->run.start_setting);
     e->end = find(e, r->current_setting);
+    double least = INFINITY;
     for (size_t i = 0; i < e->setting_count; i++) {
         const tti_measured_setting *m = &e->settings[i];
-        if (m != e->end && !isnan(m->log_t) && (e->rival == NULL || m->log_t < e->rival->log_t))
+        const double z = margin(e->end, m);
+        e->rivals += m != e->end && !isnan(z);
+        if (m != e->end && z < least) {
             e->rival = m;
+            least = z;
+        }
     }
     e->end_beats_start = e->start != e->end ? beats(e->end, e->start) : (double)NAN;
     e->end_beats_rival = beats(e->end, e->rival);

@@ -68,17 +68,20 @@ say_rival(const tti_explanation *e, char *text, size_t size)
         return;
     }
     double log_ratio = e->rival->log_t - e->end->log_t, sd = hypot(e->end->se, e->rival->se);
+    // At most the probability that one of so many looks as fast by luck (Bonferroni).
+    const double by_luck = fmin(e->end_beats_rival * (double)e->rivals, 1);
     tti_append(text, size,
-               " Of the others the fastest, setting %" PRId64
-               ", takes %.3gx the time (95 %%: %.3g to "
+               " Of the others the likeliest to be faster, setting %" PRId64
+               ", took %.3gx the time in %" PRId64 " window%s (95 %%: %.3g to "
                "%.3g), so it is %s.",
-               e->rival->setting->id, exp(log_ratio), exp(log_ratio - TWO_SIDED * sd),
+               e->rival->setting->id, exp(log_ratio), e->rival->windows,
+               e->rival->windows == 1 ? "" : "s", exp(log_ratio - TWO_SIDED * sd),
                exp(log_ratio + TWO_SIDED * sd),
-               e->end_beats_rival >= SURE        ? "slower"
-               : e->end_beats_rival >= LIKELY    ? "probably slower"
-               : e->end_beats_rival > 1 - LIKELY ? "as good as can be told"
-               : e->end_beats_rival > 1 - SURE   ? "probably faster an iteration"
-                                                 : "faster an iteration");
+               e->end_beats_rival >= SURE     ? "slower"
+               : e->end_beats_rival >= LIKELY ? "probably slower"
+               : by_luck > 1 - LIKELY         ? "as good as can be told"
+               : by_luck > 1 - SURE           ? "probably faster an iteration"
+                                              : "faster an iteration");
 }
 
 static void

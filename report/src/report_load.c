@@ -426,9 +426,11 @@ finish_settings(tti_report *report)
         tti_setting *s = TTI_AT(report->settings, tti_setting, i);
         if (s->kept > 0)
             s->seconds_per_iteration = s->sum_time / (double)s->kept;
-        // Standard error of a mean of kept_with_cv cycles, relative to the mean.
+        // Standard error of a mean of kept_with_cv cycles, relative to the mean; of so many
+        // windows.
         if (s->kept_with_cv > 1)
-            s->log_se = sqrt(s->sum_variance) / (double)s->kept_with_cv;
+            s->log_se = fmax(sqrt(s->sum_variance) / (double)s->kept_with_cv,
+                             sqrt(report->window_variance / (double)s->windows));
     }
 }
 
@@ -544,6 +546,7 @@ derive(tti_report *report)
 {
     for (size_t i = 0; i < report->windows.count; i++)
         add_window(report, TTI_AT(report->windows, tt_store_window, i));
+    TT_TRY(tti_report_window_variance(report, &report->window_variance));
     finish_settings(report);
     TT_TRY(add_moves(report));
     find_extent(report);

@@ -25,6 +25,36 @@ tti_report_median(double *values, size_t count)
     return count > 0 ? values[count / 2] : (double)NAN;
 }
 
+// Pairs of windows that tell how far windows of one setting lie apart; the median of the squares of
+// standard normal deviates.
+enum { PAIRS_LEAST = 5 };
+static const double MEDIAN_SQUARE = 0.45493642311957283;
+
+tt_status
+tti_report_window_variance(const tti_report *r, double *variance)
+{
+    double *squares = tt_mem_alloc((r->windows.count + 1) * sizeof *squares);
+    double *last = tt_mem_zalloc(r->settings.count + 1, sizeof *last);
+    size_t count = 0;
+    for (size_t i = 0; i < r->windows.count && squares != NULL && last != NULL; i++) {
+        const tt_store_window *w = TTI_AT(r->windows, tt_store_window, i);
+        const tti_setting *setting = tti_report_setting(r, w->setting);
+        if (setting == NULL || !tti_is_measured(w))
+            continue;
+        double *before = &last[setting - TTI_AT(r->settings, tti_setting, 0)];
+        if (*before > 0)
+            squares[count++] = pow(log(w->seconds_per_iteration / *before), 2) / 2;
+        *before = w->seconds_per_iteration;
+    }
+    const tt_status status = squares != NULL && last != NULL ? TT_OK : TT_NOMEM;
+    *variance = status == TT_OK && count >= PAIRS_LEAST
+                    ? tti_report_median(squares, count) / MEDIAN_SQUARE
+                    : 0;
+    tt_mem_free(squares);
+    tt_mem_free(last);
+    return status;
+}
+
 tt_knob_kind
 tti_report_knob_kind(const tt_store_knob *knob)
 {

@@ -71,6 +71,7 @@ typedef struct tti_report {
     int64_t current_setting;    // final_setting, or that of the last window; -1
     double lost_moving_s;       // NAN = not known
     double lost_exploring_s;
+    double window_variance; // of the logarithm of a window's time about its setting's; 0: not known
 } tti_report;
 
 #define TTI_AT(array, type, index) (&((type *)(array).items)[index])
@@ -126,6 +127,11 @@ char *tti_format_count(double count, char *out, size_t size);
 int tti_is_measured(const tt_store_window *window);
 // Sorts them, ascending, and returns the middle one (of an even number the upper); NAN of none.
 double tti_report_median(double *values, size_t count);
+// Variance of the logarithm of a window's time, of all settings together, by windows of one setting
+// that followed each other: what cycles within windows say nothing of, and a setting's own windows
+// little where they are few. By the median, for a machine that changed for good is no noise. 0:
+// there are not enough.
+TT_NODISCARD tt_status tti_report_window_variance(const tti_report *report, double *variance);
 tt_knob_kind tti_report_knob_kind(const tt_store_knob *knob);
 // A knob of the store as one of a search space; `out` points to `description`.
 void tti_report_space_knob(const tt_store_knob *knob, tt_knob *description, tt_space_knob *out);

@@ -214,6 +214,47 @@ any_run_is_explained(void **state)
     }
 }
 
+// Twenty settings as fast as the one it ended in, a window each, windows .1 apart: the fastest of
+// them was lucky, however well each window knows its own mean.
+static void
+luck_is_not_speed(void **state)
+{
+    TT_UNUSED(state);
+    enum { LUCKY = 21, WINDOWS = 12 };
+    tt_store *store;
+    tt_rng rng;
+    tt_rng_init(&rng, 23, TT_RNG_TEST, 2);
+    OK(tt_store_create(path, &store, err));
+    OK(tt_store_begin(store, err));
+    OK(known_put_knobs(store, err));
+    for (int setting = 0, at = 0; setting <= LUCKY; setting++) {
+        const double values[KNOWN_KNOBS] = {2, 65536.0 + setting, 0, 0, 0};
+        OK(tt_store_put_setting(store, setting, values, KNOWN_KNOBS, err));
+        for (int w = 0; w < (setting == 0 || setting == LUCKY ? WINDOWS : 1); w++, at++) {
+            const double base = setting == 0 ? 0.004 : 0.002;
+            const tt_store_window window = {
+                .ordinal = at,
+                .generation = setting,
+                .setting = setting,
+                .phase = setting == 0 ? TT_STORE_START : TT_STORE_EXPLORE,
+                .first_iteration = 400 * at,
+                .last_iteration = 400 * at + 399,
+                .start_s = at,
+                .end_s = at + 1,
+                .kept = 400,
+                .seconds_per_iteration = base * exp(0.1 * tt_rng_normal(&rng)),
+                .time_cv = 0.2};
+            OK(tt_store_put_window(store, &window, err));
+        }
+    }
+    OK(known_put_run(store, "converged", LUCKY, err));
+    OK(tt_store_close(store, err));
+    (void)explained(0);
+    SAYS("Should I trust this setting\n  Yes: an iteration takes ");
+    SAYS(" in 1 window (95 %: ");
+    SAYS("), so it is as good as can be told.");
+}
+
 static void
 a_replay_has_what_was_measured(void **state)
 {
@@ -303,6 +344,7 @@ main(void)
         EXPLAIN_TEST(the_text_answers_its_questions),
         EXPLAIN_TEST(json_has_its_keys),
         EXPLAIN_TEST(any_run_is_explained),
+        EXPLAIN_TEST(luck_is_not_speed),
         EXPLAIN_TEST(a_replay_has_what_was_measured),
         EXPLAIN_TEST(what_cannot_be_replayed_is_refused),
         EXPLAIN_TEST(no_memory),
