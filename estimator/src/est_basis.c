@@ -385,16 +385,32 @@ normal_between(double a, double b)
     return a > 0 ? tti_normal_cdf(-a) - tti_normal_cdf(-b) : tti_normal_cdf(b) - tti_normal_cdf(a);
 }
 
-// Quantile q of Z given a < Z < b.
-static double
-normal_quantile_between(double a, double b, double q)
+// Z given a < Z < b, on the side of the mean where rounding spares the tail.
+typedef struct truncated {
+    double a, b;
+    int mirrored;     // -Z is meant
+    double low, high; // P(Z < a), P(Z < b)
+} truncated;
+
+static truncated
+normal_truncated(double a, double b)
 {
-    if (a > 0)
-        return -normal_quantile_between(-b, -a, 1 - q);
-    const double low = tti_normal_cdf(a), high = tti_normal_cdf(b);
-    if (!(high - low > 1e-280))
-        return tti_clamp(0, a, b); // so far out that the bound nearest to the mean has it all
-    return tti_clamp(tti_normal_quantile(low + q * (high - low)), a, b);
+    const int mirrored = a > 0;
+    truncated t = {.a = mirrored ? -b : a, .b = mirrored ? -a : b, .mirrored = mirrored};
+    t.low = tti_normal_cdf(t.a);
+    t.high = tti_normal_cdf(t.b);
+    return t;
+}
+
+static double
+truncated_quantile(const truncated *t, double q)
+{
+    const double share = t->mirrored ? 1 - q : q;
+    const double z = t->high - t->low > 1e-280
+                         ? tti_normal_quantile(t->low + share * (t->high - t->low))
+                         : 0; // so far out that the bound nearest to the mean has it all
+    const double inside = tti_clamp(z, t->a, t->b);
+    return t->mirrored ? -inside : inside;
 }
 
 typedef struct moments {
@@ -417,9 +433,10 @@ add_node(const basis *b,
          moments *sum)
 {
     static const double quantile[5] = {0.1, 0.3, 0.5, 0.7, 0.9};
+    const truncated spread =
+        normal_truncated((least - node->floor) / sd, (target - node->floor) / sd);
     for (int i = 0; i < 5; i++) {
-        const double z = normal_quantile_between((least - node->floor) / sd,
-                                                 (target - node->floor) / sd, quantile[i]);
+        const double z = truncated_quantile(&spread, quantile[i]);
         const double floor = tti_clamp(node->floor + z * sd, least, target);
         const double amplitude =
             node->amplitude + (floor - node->floor) * node->amplitude_per_floor;

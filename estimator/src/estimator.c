@@ -340,7 +340,8 @@ pooled_window(tt_estimator *est)
 const tti_method tti_method_pooled = {"pooled", pooled_window, pooled_window, pooled_answer,
                                       pooled_reached};
 
-// By the losses alone where that is asked for, and the method tells it apart.
+// By the losses alone where that is asked for, and the method tells it apart; while looks are few
+// they say nothing, and both are the same.
 static tti_answer
 find_answer(const tt_estimator *est, int with_looks)
 {
@@ -351,7 +352,8 @@ find_answer(const tt_estimator *est, int with_looks)
         a.budget = fmax(est->options.budget_iterations - (double)est->iterations, 0);
         return a;
     }
-    const int apart = !with_looks && est->method == &tti_method_pooled;
+    const int apart =
+        !with_looks && est->method == &tti_method_pooled && est->troughs.count >= LEAST_TROUGHS;
     tti_told *told = &est->told[apart];
     if (!told->known || told->changes != est->changes) {
         if (apart)

@@ -131,7 +131,8 @@ typedef struct tti_training {
     double next_line_s;
     uint64_t next_eta_iteration; // when the ETA is recorded next
     int line_shown;
-    double iteration_times[4096]; // of windows, for the median
+    double proposed_left_s, proposed_at_s; // said to be left when a setting was last proposed; when
+    double iteration_times[4096];          // of windows, for the median
     uint32_t iteration_time_count;
 } tti_training;
 

@@ -79,13 +79,18 @@ on_proposal(void *self, const tt_tuner_proposal *proposal)
     if (tr->store == NULL)
         return;
     if (isfinite(proposal->realised_ratio)) { // reported a second time: what it brought
-        double ratio = proposal->realised_ratio, left = tti_training_eta(tr).seconds_median;
-        double gain = isfinite(left) ? left * (1 / ratio - 1) : (double)NAN;
+        // By what was said to be left when it was proposed: to ask anew after each trial keeps a
+        // processor from the workers.
+        double ratio = proposal->realised_ratio;
+        double left = tr->proposed_left_s - (tti_training_now(tr) - tr->proposed_at_s);
+        double gain = isfinite(left) ? fmax(left, 0) * (1 / ratio - 1) : (double)NAN;
         if (tt_store_set_realised(tr->store, (int64_t)proposal->id, proposal->setting_id, gain,
                                   ratio, &err) != TT_OK)
             tti_record_failed(tr, &err);
         return;
     }
+    tr->proposed_left_s = tti_training_eta(tr).seconds_median;
+    tr->proposed_at_s = tti_training_now(tr);
     // A setting is recorded when it is first in force; a proposal that was only considered has none
     // of its own.
     int known = proposal->setting_id != UINT32_MAX;
@@ -106,7 +111,7 @@ on_proposal(void *self, const tt_tuner_proposal *proposal)
                              .log_ratio_sd = proposal->log_ratio_sd,
                              .ei_seconds = proposal->ei_s,
                              .cost_seconds = proposal->cost_s,
-                             .remaining_s = tti_training_eta(tr).seconds_median,
+                             .remaining_s = tr->proposed_left_s,
                              .predicted_s = proposal->predicted_s,
                              .guard_left_s = proposal->guard_left_s,
                              .proposed = difference[0] != '\0' ? difference : NULL,
@@ -183,6 +188,7 @@ tti_training_open_tuner(tti_training *tr, tt_error *err)
     }
     for (uint32_t c = 0; c < TT_TUNER_CLASSES && spec->method == TT_RECONFIG_CHECKPOINT; c++)
         options.switch_s_prior[c] = RESTART_PRIOR_S;
+    tr->proposed_left_s = NAN;
     tt_tuner_callbacks callbacks = {tr, on_window, on_proposal, on_event};
     return tt_tuner_open(&tr->job->space, tr->estimator, &options, &callbacks, &tr->tuner, err);
 }
