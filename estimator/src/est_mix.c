@@ -200,6 +200,8 @@ fit_all(tti_mix *mix, const tti_families *families, const tti_curve_data *data, 
     for (uint32_t f = 0; f < families->count; f++)
         tti_family_fit(families->list[f], data, count, &mix->fits[f]);
     mix->blocks = count;
+    if (count == 0) // all there was has been taken back
+        return;
     note_errors(mix, families, data, count);
     note_score(mix, families, data->x[count - 1]);
     for (uint32_t f = 0; f < families->count; f++)

@@ -501,6 +501,26 @@ abandoned_trial_leaves_its_time_row_only(void **state)
     tt_estimator_close(g.est);
 }
 
+// A job that resumes without what the estimator learned may be in a trial: all losses there are go
+// with it, after they were asked about.
+static void
+first_window_may_be_taken_back(void **state)
+{
+    TT_UNUSED(state);
+    feed f = feed_of(open_with(0.3), 4), fresh = feed_of(open_with(0.3), 4);
+    begin(&f, 1);
+    push_noisy(&f, 200, 0.9, 0.8, 0.01);
+    (void)remaining(&f);
+    (void)end(&f, 0);
+    assert_int_equal(remaining(&f).flags, remaining(&fresh).flags);
+    begin(&f, 2);
+    push_noisy(&f, 400, 0.8, 0.6, 0.01);
+    (void)end(&f, 1);
+    assert_true(isfinite(remaining(&f).iterations_median));
+    tt_estimator_close(f.est);
+    tt_estimator_close(fresh.est);
+}
+
 static void
 budget_rules_without_a_target(void **state)
 {
@@ -811,6 +831,7 @@ main(void)
         cmocka_unit_test(losses_are_ordered_by_apply_sequence),
         cmocka_unit_test(blocks_run_on_over_windows_of_one_setting),
         cmocka_unit_test(abandoned_trial_leaves_its_time_row_only),
+        cmocka_unit_test(first_window_may_be_taken_back),
         cmocka_unit_test(budget_rules_without_a_target),
         cmocka_unit_test(rounds_count_once_under_bsp),
         cmocka_unit_test(time_needs_its_pushes_and_fifty_milliseconds),
