@@ -761,17 +761,26 @@ slow_fall_under_much_noise_is_no_plateau(void **state)
     tt_estimator_close(est);
 }
 
-// What was told before the last change is told again to nobody.
+// What was told before the last change is told again to nobody, of rates neither.
 static void
 assert_told_anew(const tt_estimator *est)
 {
-    tt_est_remaining kept, anew;
+    tt_est_remaining kept, kept_alone, anew, anew_alone;
+    double rate[2][2];
     memset(&kept, 0, sizeof kept);
+    memset(&kept_alone, 0, sizeof kept_alone);
     memset(&anew, 0, sizeof anew);
+    memset(&anew_alone, 0, sizeof anew_alone);
     tt_estimator_remaining(est, &kept);
-    est->told->known = 0;
+    tt_estimator_left_by_losses(est, &kept_alone);
+    tt_estimator_log_rate(est, 1, features, 2, &rate[0][0], &rate[0][1]);
+    est->told[0].known = est->told[1].known = est->rate_now->known = 0;
+    tt_estimator_left_by_losses(est, &anew_alone); // the other one first
     tt_estimator_remaining(est, &anew);
+    tt_estimator_log_rate(est, 1, features, 2, &rate[1][0], &rate[1][1]);
     assert_memory_equal(&kept, &anew, sizeof kept);
+    assert_memory_equal(&kept_alone, &anew_alone, sizeof kept_alone);
+    assert_memory_equal(rate[0], rate[1], sizeof rate[0]);
     assert_int_equal(tt_estimator_reached(est), (anew.flags & TT_EST_REACHED) != 0);
 }
 
@@ -797,7 +806,9 @@ answers_follow_every_change(void **state)
             }
             tt_estimator_look(est, 0.3 + 0.7 * exp(-0.24 * (window + 1)));
             assert_told_anew(est);
-            (void)end(&f, 1);
+            (void)end(&f, window % 7 != 6);
+            assert_told_anew(est);
+            tt_estimator_lossy(est, window % 2 == 0 ? 2 : 0);
             assert_told_anew(est);
         }
         assert_true(reached);

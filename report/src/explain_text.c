@@ -69,7 +69,7 @@ say_rival(const tti_explanation *e, char *text, size_t size)
     }
     double log_ratio = e->rival->log_t - e->end->log_t, sd = hypot(e->end->se, e->rival->se);
     // At most the probability that one of so many looks as fast by luck (Bonferroni).
-    const double by_luck = fmin(e->end_beats_rival * (double)e->rivals, 1);
+    const double by_luck = e->end_beats_rival * (double)e->rivals;
     tti_append(text, size,
                " Of the others the likeliest to be faster, setting %" PRId64
                ", took %.3gx the time in %" PRId64 " window%s (95 %%: %.3g to "

@@ -111,7 +111,8 @@ static tt_status
 read_setting(tti_report *report, const tt_store_query *row)
 {
     double unknown = (double)NAN;
-    tti_setting setting = {.id = INT(0), .seconds_per_iteration = unknown, .log_se = unknown};
+    tti_setting setting = {
+        .id = INT(0), .seconds_per_iteration = unknown, .log_se = unknown, .trial_ratio = unknown};
     size_t knobs = report->knobs.count;
     setting.values = tt_arena_alloc(&report->arena, (knobs > 0 ? knobs : 1) * sizeof(double));
     if (setting.values == NULL)
@@ -387,6 +388,7 @@ add_window(tti_report *report, const tt_store_window *w)
         setting->seconds += duration;
     if (w->kept <= 0 || !isfinite(w->seconds_per_iteration))
         return;
+    setting->measured++;
     setting->kept += w->kept;
     setting->sum_time += (double)w->kept * w->seconds_per_iteration;
     if (isfinite(w->time_cv)) {
@@ -430,7 +432,7 @@ finish_settings(tti_report *report)
         // windows.
         if (s->kept_with_cv > 1)
             s->log_se = fmax(sqrt(s->sum_variance) / (double)s->kept_with_cv,
-                             sqrt(report->window_variance / (double)s->windows));
+                             sqrt(report->window_variance / (double)s->measured));
     }
 }
 
@@ -508,16 +510,15 @@ find_extent(tti_report *report)
         report->current_setting = run->start_setting;
 }
 
-// What a trial took of the best known setting's time, as measured: NAN where that is not known.
-static double
-ratio_of_trial(const tti_report *report, int64_t setting)
+static void
+note_trials(tti_report *report)
 {
     for (size_t i = 0; i < report->proposals.count; i++) {
         const tt_store_proposal *p = TTI_AT(report->proposals, tt_store_proposal, i);
-        if (p->setting == setting && p->decision != NULL && strcmp(p->decision, "try") == 0)
-            return p->realised_ratio;
+        tti_setting *setting = setting_by_id(report, p->setting);
+        if (setting != NULL && tti_is(p->decision, "try"))
+            setting->trial_ratio = p->realised_ratio;
     }
-    return (double)NAN;
 }
 
 // Seconds that trials took beyond what the best setting known before them takes for as much; those
@@ -530,12 +531,11 @@ lost_exploring(const tti_report *report)
     int any = 0;
     for (size_t i = 0; i < report->windows.count; i++) {
         const tt_store_window *w = TTI_AT(report->windows, tt_store_window, i);
-        const double ratio =
-            w->phase == TT_STORE_EXPLORE ? ratio_of_trial(report, w->setting) : (double)NAN;
-        if (!(ratio > 0))
+        const tti_setting *setting = setting_by_id(report, w->setting);
+        if (w->phase != TT_STORE_EXPLORE || setting == NULL || !(setting->trial_ratio > 0))
             continue;
         const double end_s = i + 1 < report->windows.count ? (w + 1)->start_s : w->end_s;
-        lost += fmax(end_s - w->start_s, 0) * fmax(1 - 1 / ratio, 0);
+        lost += fmax(end_s - w->start_s, 0) * fmax(1 - 1 / setting->trial_ratio, 0);
         any = 1;
     }
     return any ? lost : (double)NAN;
@@ -552,6 +552,7 @@ derive(tti_report *report)
     find_extent(report);
     if (isfinite(report->run.reconfigure_seconds))
         report->lost_moving_s = report->run.reconfigure_seconds;
+    note_trials(report);
     report->lost_exploring_s = lost_exploring(report);
     return TT_OK;
 }
