@@ -510,6 +510,7 @@ find_extent(tti_report *report)
         report->current_setting = run->start_setting;
 }
 
+// Of a trial that a resumed job made again, the later one's ratio.
 static void
 note_trials(tti_report *report)
 {

@@ -17,10 +17,11 @@ typedef struct tti_metric {
 
 typedef struct tti_setting {
     int64_t id;
-    double *values;                             // [knob_count], NAN = not known
-    int64_t windows, abandoned, measured, kept; // windows; of them; of them; iterations
-    double trial_ratio; // measured when it was tried: its time over the best known one's; NAN
-    double seconds;     // spent under it, transitions not counted
+    double *values;                // [knob_count], NAN = not known
+    int64_t windows, abandoned;    // windows under it, and how many of them were broken off
+    int64_t measured, kept;        // how many of them have a time an iteration; iterations of these
+    double trial_ratio;            // its time over the best known one's when it was tried; NAN
+    double seconds;                // spent under it, transitions not counted
     double seconds_per_iteration;  // mean over its windows, weighted by kept iterations; NAN
     double log_se;                 // standard error of its logarithm; NAN
     double sum_time, sum_variance; // accumulators: kept x t; kept x cv^2
