@@ -79,14 +79,13 @@ static tt_status
 factor_all(tt_gp *gp, tt_error *err)
 {
     tti_gp_scales scales;
-    double *copy = tt_mem_alloc((size_t)gp->rows * gp->capacity * sizeof *copy);
+    double *copy = tti_gp_scratch(gp, (size_t)gp->rows * gp->capacity);
     if (copy == NULL)
         return tt_error_set(err, TT_NOMEM, "tuner", NULL, "no memory for %u rows", gp->rows);
     tti_gp_scales_set(gp, &gp->params, &scales);
     for (uint32_t i = 0; i < gp->rows; i++)
         covariance_row(gp, &scales, i, gp->chol + (size_t)i * gp->capacity);
     tt_status status = tti_gp_factor(gp->chol, copy, gp->rows, gp->capacity);
-    tt_mem_free(copy);
     if (status != TT_OK)
         return tt_error_set(err, status, "tuner", "leave out rows that are far out of scale",
                             "the covariance matrix of %u rows is not positive definite", gp->rows);

@@ -22,7 +22,14 @@ struct tt_gp {
     double *chol;         // rows x rows lower triangle, row-major with leading dimension `capacity`
     double *alpha;        // K^-1 (y - mean)/scale
     double log_posterior;
+    double *scratch; // tti_gp_scratch
+    size_t scratch_size;
 };
+
+// At least `count` doubles for what is computed next, not zeroed; they are the process's own and
+// are valid until the next call. Kept from one fit to the next, for pages that are returned and
+// asked for again are dear on a virtual machine. NULL: no memory.
+double *tti_gp_scratch(tt_gp *gp, size_t count);
 
 // Matern 5/2 of the squared scaled distance, and -2 dM/d(log l) summed over dimensions divided by
 // r^2: the factor by which a dimension's share of r^2 enters the derivative in its log length.
@@ -73,7 +80,7 @@ void tti_gp_unpack(const tti_gp_layout *layout,
                    const double *theta,
                    tt_gp_params *params);
 
-// Workspace of the log posterior over all rows; standardises y anew.
+// Workspace of the log posterior over all rows, in the process's scratch; standardises y anew.
 typedef struct tti_gp_objective tti_gp_objective;
 TT_NODISCARD tt_status tti_gp_objective_open(tt_gp *gp, tti_gp_objective **out, tt_error *err);
 // Minus the log posterior density at theta (up to a constant) and its gradient; INFINITY where the

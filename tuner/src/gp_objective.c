@@ -44,24 +44,29 @@ fill_trend(tti_gp_objective *o)
     }
 }
 
+// Squared differences of each value from those before it, or 1 and 0 where they must be equal.
+static void
+fill_column(const double *restrict value, uint32_t n, tt_gp_kind kind, double *restrict out)
+{
+    for (uint32_t i = 0; i < n; out += i, i++)
+        for (uint32_t j = 0; j < i; j++) {
+            const double difference = value[i] - value[j];
+            out[j] = kind == TT_GP_MISMATCH ? (double)(difference != 0) : difference * difference;
+        }
+}
+
 static void
 fill_squares(tti_gp_objective *o)
 {
     const tt_gp *gp = o->gp;
     uint32_t dims = gp->options.dims;
-    size_t at = 0;
-    for (uint32_t i = 0; i < o->n; i++) {
-        for (uint32_t j = 0; j < i; j++, at++) {
-            for (uint32_t d = 0; d < dims; d++) {
-                double difference = gp->x[(size_t)i * dims + d] - gp->x[(size_t)j * dims + d];
-                int mismatch = gp->options.kind[d] == TT_GP_MISMATCH;
-                o->squares[d * o->pairs + at] =
-                    mismatch ? (double)(difference != 0) : difference * difference;
-            }
-            double stage = gp->stage[i] - gp->stage[j];
-            o->stage2[at] = stage * stage;
-        }
+    for (uint32_t d = 0; d < dims; d++) {
+        double *column = o->alpha; // not in use yet
+        for (uint32_t i = 0; i < o->n; i++)
+            column[i] = gp->x[(size_t)i * dims + d];
+        fill_column(column, o->n, gp->options.kind[d], o->squares + d * o->pairs);
     }
+    fill_column(gp->stage, o->n, TT_GP_LINE, o->stage2);
     if (o->dims > dims && o->pairs > 0)
         memcpy(o->squares + dims * o->pairs, o->stage2, o->pairs * sizeof *o->stage2);
 }
@@ -73,12 +78,11 @@ tti_gp_objective_open(tt_gp *gp, tti_gp_objective **out, tt_error *err)
     size_t n = gp->rows, pairs = n * (n - 1) / 2;
     uint32_t dims = gp->options.dims + (gp->options.model == TT_GP_PRODUCT ? 1 : 0);
     tti_gp_objective *o = tt_mem_zalloc(1, sizeof *o);
-    // Not zeroed: what is read of it is written first; what the model has no use for costs nothing.
-    double *numbers = tt_mem_alloc((pairs * (dims + 7) + n * (2 * n + 4 + tti_gp_trend_width(gp))) *
-                                   sizeof *numbers);
+    // What is read of it is written first; what the model has no use for costs nothing.
+    double *numbers =
+        tti_gp_scratch(gp, pairs * (dims + 7) + n * (2 * n + 4 + tti_gp_trend_width(gp)));
     if (o == NULL || numbers == NULL) {
         tt_mem_free(o);
-        tt_mem_free(numbers);
         return tt_error_set(err, TT_NOMEM, "tuner", NULL,
                             "no memory to fit a Gaussian process of %zu rows", n);
     }
@@ -113,8 +117,6 @@ tti_gp_objective_open(tt_gp *gp, tti_gp_objective **out, tt_error *err)
 void
 tti_gp_objective_close(tti_gp_objective *objective)
 {
-    if (objective != NULL)
-        tt_mem_free(objective->squares);
     tt_mem_free(objective);
 }
 

@@ -5,6 +5,17 @@
 #include <math.h>
 #include <string.h>
 
+// Nothing is known yet.
+static void
+begin(tt_gp *gp, const tt_gp_options *options)
+{
+    gp->options = *options;
+    for (uint32_t d = 0; d < options->dims && options->trend_sd > 0; d++)
+        gp->trend_lines += options->kind[d] == TT_GP_LINE;
+    gp->y_scale = 1;
+    gp->log_posterior = NAN;
+}
+
 tt_status
 tt_gp_open(const tt_gp_options *options, tt_gp **out, tt_error *err)
 {
@@ -20,13 +31,43 @@ tt_gp_open(const tt_gp_options *options, tt_gp **out, tt_error *err)
     tt_gp *gp = tt_mem_zalloc(1, sizeof *gp);
     if (gp == NULL)
         return tt_error_set(err, TT_NOMEM, "tuner", NULL, "no memory for a Gaussian process");
-    gp->options = *options;
-    for (uint32_t d = 0; d < options->dims && options->trend_sd > 0; d++)
-        gp->trend_lines += options->kind[d] == TT_GP_LINE;
-    gp->y_scale = 1;
-    gp->log_posterior = NAN;
+    begin(gp, options);
     *out = gp;
     return TT_OK;
+}
+
+void
+tt_gp_restart(tt_gp *gp, uint64_t seed)
+{
+    tt_gp kept = *gp;
+    *gp = (tt_gp){.x = kept.x,
+                  .stage = kept.stage,
+                  .y = kept.y,
+                  .noise = kept.noise,
+                  .repeats = kept.repeats,
+                  .chol = kept.chol,
+                  .alpha = kept.alpha,
+                  .capacity = kept.capacity,
+                  .scratch = kept.scratch,
+                  .scratch_size = kept.scratch_size};
+    kept.options.seed = seed;
+    begin(gp, &kept.options);
+}
+
+double *
+tti_gp_scratch(tt_gp *gp, size_t count)
+{
+    if (gp->scratch_size < count) {
+        // Half as much again: there is a row more at every fit.
+        const size_t size = count + count / 2;
+        double *grown = tt_mem_alloc(size * sizeof *grown);
+        if (grown == NULL)
+            return NULL;
+        tt_mem_free(gp->scratch);
+        gp->scratch = grown;
+        gp->scratch_size = size;
+    }
+    return gp->scratch;
 }
 
 void
@@ -41,6 +82,7 @@ tt_gp_close(tt_gp *gp)
     tt_mem_free(gp->repeats);
     tt_mem_free(gp->chol);
     tt_mem_free(gp->alpha);
+    tt_mem_free(gp->scratch);
     tt_mem_free(gp);
 }
 

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { BLOCK = 64 };
+enum { BLOCK = 64, LINES = 8 };
 
 struct tt_gp_slice {
     const tt_gp *gp;
@@ -24,7 +24,8 @@ struct tt_gp_slice {
     double *k;              // n x BLOCK
     double *features;       // n x width of the trend
     double *columns;        // dims x n: the rows' coordinates, each together
-    double *r2;             // n
+    double *r, *decay;      // n: scaled distances, e^-r
+    double *lines;          // LINES x n: covariances of some points
     double *solved, *slope; // n, for gradients
     double reference[TT_GP_DIMS_MAX];
     double features_ref[TTI_GP_FEATURES_MAX]; // of the trend, 0 without a reference
@@ -32,29 +33,30 @@ struct tt_gp_slice {
     double mean_ref;
 };
 
-// Adds the trend's covariances of x with the rows to k.
+// Adds the trend's covariances of up to LINES points with the rows to k, count x n.
 static void
-add_trend(const tt_gp_slice *s, const double *x, double *k, size_t stride)
+add_trend(const tt_gp_slice *s, const double *x, uint32_t count, double *k)
 {
-    const int width = (int)tti_gp_trend_width(s->gp);
-    double features[TTI_GP_FEATURES_MAX];
+    const int width = (int)tti_gp_trend_width(s->gp), n = (int)s->n;
+    double features[LINES * TTI_GP_FEATURES_MAX];
     if (width == 0)
         return;
-    tti_gp_trend_features(s->gp, x, features);
-    cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)s->n, width, s->scales.trend, s->features, width,
-                features, 1, 1, k, (int)stride);
+    for (uint32_t p = 0; p < count; p++)
+        tti_gp_trend_features(s->gp, x + (size_t)p * s->gp->options.dims,
+                              features + (size_t)p * (size_t)width);
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)count, n, width, s->scales.trend,
+                features, width, s->features, width, 1, k, n);
 }
 
 // tti_gp_distance2 to all rows, dimension by dimension, which a compiler makes vectors of.
 static void
-distances2(const tt_gp_slice *s, const double *x)
+distances2(const tt_gp_slice *s, const double *x, double *restrict r2)
 {
     const tt_gp *gp = s->gp;
-    memset(s->r2, 0, s->n * sizeof *s->r2);
+    memset(r2, 0, s->n * sizeof *r2);
     for (uint32_t d = 0; d < gp->options.dims; d++) {
         const double at = x[d], weight = s->scales.weight[d];
         const double *restrict column = s->columns + (size_t)d * s->n;
-        double *restrict r2 = s->r2;
         if (gp->options.kind[d] == TT_GP_MISMATCH)
             for (uint32_t i = 0; i < s->n; i++)
                 r2[i] += at != column[i] ? weight : 0;
@@ -64,13 +66,29 @@ distances2(const tt_gp_slice *s, const double *x)
     }
 }
 
+// Covariances of x with the rows, without the trend: tti_gp_matern in three steps, of which the
+// first and the last are vectors.
 static void
-covariances(const tt_gp_slice *s, const double *x, double *k, size_t stride)
+stationary(const tt_gp_slice *s, const double *x, double *restrict k)
 {
-    distances2(s, x);
+    const double *restrict a = s->a, *restrict b = s->b, *restrict offset = s->offset;
+    double *restrict r = s->r, *restrict decay = s->decay;
+    distances2(s, x, r);
     for (uint32_t i = 0; i < s->n; i++)
-        k[i * stride] = s->a[i] * tti_gp_matern(s->r2[i] + s->offset[i]) + s->b[i];
-    add_trend(s, x, k, stride);
+        r[i] = sqrt(5 * (r[i] + offset[i]));
+    for (uint32_t i = 0; i < s->n; i++)
+        decay[i] = exp(-r[i]);
+    for (uint32_t i = 0; i < s->n; i++)
+        k[i] = a[i] * ((1 + r[i] + r[i] * r[i] / 3) * decay[i]) + b[i];
+}
+
+// Covariances of up to LINES points with the rows to k, count x n.
+static void
+covariances(const tt_gp_slice *s, const double *x, uint32_t count, double *k)
+{
+    for (uint32_t p = 0; p < count; p++)
+        stationary(s, x + (size_t)p * s->gp->options.dims, k + (size_t)p * s->n);
+    add_trend(s, x, count, k);
 }
 
 static void
@@ -101,7 +119,8 @@ tt_gp_slice_open(
     const uint32_t n = gp->factored, dims = gp->options.dims;
     tt_gp_slice *s = tt_mem_zalloc(1, sizeof *s);
     const uint32_t width = tti_gp_trend_width(gp);
-    double *numbers = tt_mem_zalloc_vector((size_t)n * (7 + BLOCK + width + dims), sizeof *numbers);
+    double *numbers =
+        tt_mem_zalloc_vector((size_t)n * (8 + LINES + BLOCK + width + dims), sizeof *numbers);
     if (s == NULL || numbers == NULL) {
         tt_mem_free(s);
         tt_mem_free(numbers);
@@ -117,7 +136,9 @@ tt_gp_slice_open(
     s->k = s->slope + n;
     s->features = s->k + (size_t)n * BLOCK;
     s->columns = s->features + (size_t)n * width;
-    s->r2 = s->columns + (size_t)n * dims;
+    s->r = s->columns + (size_t)n * dims;
+    s->decay = s->r + n;
+    s->lines = s->decay + n;
     for (uint32_t i = 0; i < n; i++) {
         const double *row = gp->x + (size_t)i * dims;
         tti_gp_trend_features(gp, row, s->features + (size_t)i * width);
@@ -130,7 +151,7 @@ tt_gp_slice_open(
         memcpy(s->reference, reference, dims * sizeof *reference);
         s->has_reference = 1;
         tti_gp_trend_features(gp, s->reference, s->features_ref);
-        covariances(s, s->reference, s->k_ref, 1);
+        covariances(s, s->reference, 1, s->k_ref);
         s->mean_ref = cblas_ddot((int)n, s->k_ref, 1, gp->alpha, 1);
     }
     *out = s;
@@ -175,24 +196,38 @@ floor_variance(const tt_gp_slice *s, double variance)
     return fmax(variance, 1e-12 * s->scales.signal);
 }
 
+// Covariances of the points with the rows, a row's together, to s->k.
+static void
+fill_block(tt_gp_slice *s, const double *x, uint32_t count)
+{
+    const size_t dims = s->gp->options.dims, n = s->n;
+    for (uint32_t from = 0; from < count; from += LINES) {
+        const uint32_t lines = TT_MIN(count - from, (uint32_t)LINES);
+        covariances(s, x + from * dims, lines, s->lines);
+        for (size_t i = 0; i < n; i++)
+            for (uint32_t p = 0; p < lines; p++)
+                s->k[i * BLOCK + from + p] = s->lines[p * n + i];
+    }
+}
+
 // Covariances of the points with the rows (less those of the reference) to s->k, and their means.
 static void
 mean_block(tt_gp_slice *s, const double *x, uint32_t count, double *mean)
 {
     const tt_gp *gp = s->gp;
-    for (uint32_t p = 0; p < count; p++) {
-        covariances(s, x + (size_t)p * gp->options.dims, s->k + p, BLOCK);
-        mean[p] = 0;
-    }
-    for (uint32_t i = 0; i < s->n; i++)
+    double sum[BLOCK] = {0};
+    fill_block(s, x, count);
+    for (uint32_t i = 0; i < s->n; i++) {
+        double *restrict k = s->k + (size_t)i * BLOCK;
+        const double alpha = gp->alpha[i], ref = s->k_ref[i];
         for (uint32_t p = 0; p < count; p++) {
-            double *k = s->k + (size_t)i * BLOCK + p;
-            mean[p] += *k * gp->alpha[i];
-            *k -= s->k_ref[i];
+            sum[p] += k[p] * alpha;
+            k[p] -= ref;
         }
+    }
     double scale = gp->y_scale, offset = s->has_reference ? -s->mean_ref * scale : gp->y_mean;
     for (uint32_t p = 0; p < count; p++)
-        mean[p] = offset + scale * mean[p];
+        mean[p] = offset + scale * sum[p];
 }
 
 // After mean_block.
@@ -206,16 +241,15 @@ variance_block(tt_gp_slice *s, const double *x, uint32_t count, double *var)
     else
         cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, (int)s->n,
                     (int)count, 1, gp->chol, (int)gp->capacity, s->k, BLOCK);
-    for (uint32_t p = 0; p < count; p++)
-        var[p] = 0;
-    for (uint32_t i = 0; i < s->n; i++)
-        for (uint32_t p = 0; p < count; p++) {
-            double k = s->k[(size_t)i * BLOCK + p];
-            var[p] += k * k;
-        }
+    double sum[BLOCK] = {0};
+    for (uint32_t i = 0; i < s->n; i++) {
+        const double *restrict k = s->k + (size_t)i * BLOCK;
+        for (uint32_t p = 0; p < count; p++)
+            sum[p] += k[p] * k[p];
+    }
     for (uint32_t p = 0; p < count; p++) {
         const double prior = prior_variance(s, x + (size_t)p * gp->options.dims, NULL);
-        var[p] = gp->y_scale * gp->y_scale * floor_variance(s, prior - var[p]);
+        var[p] = gp->y_scale * gp->y_scale * floor_variance(s, prior - sum[p]);
     }
 }
 
@@ -236,7 +270,7 @@ tt_gp_slice_mean(tt_gp_slice *slice, const double *x)
 {
     tt_gp_slice *s = slice;
     const tt_gp *gp = s->gp;
-    covariances(s, x, s->k, 1);
+    covariances(s, x, 1, s->k);
     double mean = cblas_ddot((int)s->n, s->k, 1, gp->alpha, 1);
     return (s->has_reference ? -s->mean_ref * gp->y_scale : gp->y_mean) + gp->y_scale * mean;
 }
@@ -284,7 +318,7 @@ tt_gp_slice_gradient(tt_gp_slice *slice,
     uint32_t dims = gp->options.dims;
     *mean = 0;
     memset(s->k, 0, s->n * sizeof *s->k);
-    add_trend(s, x, s->k, 1);
+    add_trend(s, x, 1, s->k);
     for (uint32_t i = 0; i < s->n; i++) {
         double r2 = tti_gp_distance2(gp, &s->scales, x, gp->x + (size_t)i * dims) + s->offset[i];
         double k = s->a[i] * tti_gp_matern(r2) + s->b[i] + s->k[i];

@@ -72,6 +72,7 @@ tt_minimizer_close(tt_minimizer *minimizer)
         return;
     tt_mem_free(minimizer->rows);
     tt_mem_free(minimizer->asked);
+    tt_gp_close(minimizer->gp);
     tt_mem_free(minimizer);
 }
 
@@ -368,12 +369,14 @@ tt_minimizer_best_setting(const tt_minimizer *o, tt_minimizer_best *out)
         return -1;
     // The model is only looked at: asking for the best changes no later proposal.
     tt_minimizer shadow = *o;
+    shadow.gp = NULL;
     tti_minimizer_model model;
     if (o->memory.fitted && tti_minimizer_model_open(&shadow, 0, &model, NULL) == TT_OK) {
         best = &o->rows[model.best_i];
         out->predicted = tti_warp_inverse(&model.warp, model.best);
         tti_minimizer_model_close(&model);
     }
+    tt_gp_close(shadow.gp);
     out->setting = best->setting;
     out->y = best->y;
     out->evaluations = best->evaluations;

@@ -35,11 +35,12 @@ struct tt_minimizer {
     tt_setting spread[TTI_MINIMIZER_SPREAD_MAX]; // what is tried before the model proposes
     uint32_t spread_count;
     tt_minimizer_memory memory;
+    tt_gp *gp; // of the model that is open, for the memory it has; NULL before the first
 };
 
 // The model of everything told and, at what was asked and not told, of what is expected there.
 typedef struct tti_minimizer_model {
-    tt_gp *gp;
+    tt_gp *gp;          // the minimizer's
     tt_gp_slice *slice; // its posterior
     tti_warp warp;
     double best;     // least posterior mean of the measured settings, warped
@@ -47,7 +48,7 @@ typedef struct tti_minimizer_model {
 } tti_minimizer_model;
 
 // Fits it, beginning with the minimizer's memory, which it updates when `learn`. At least one row
-// must have a y. errors TT_NOMEM, TT_NUMERIC
+// must have a y. One at a time of a minimizer. errors TT_NOMEM, TT_NUMERIC
 TT_NODISCARD tt_status tti_minimizer_model_open(tt_minimizer *minimizer,
                                                 int learn,
                                                 tti_minimizer_model *out,

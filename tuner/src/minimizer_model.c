@@ -87,11 +87,11 @@ gp_row(const tt_minimizer *o, const tti_warp *warp, const row_set *set, size_t i
 // ---- fit -------------------------------------------------------------------------------------
 
 static tt_status
-open_gp(tt_minimizer *o, const tti_warp *warp, const row_set *set, tt_gp **out, tt_error *err)
+open_gp(tt_minimizer *o, uint64_t seed, tt_error *err)
 {
     tt_gp_options options = {.model = TT_GP_TIME,
                              .dims = o->search.dims,
-                             .seed = o->options.seed + o->asked_count,
+                             .seed = seed,
                              .signal_sd = SIGNAL_SD,
                              .noise_mean = log(1e-6),
                              .noise_sd = NOISE_SD,
@@ -108,18 +108,25 @@ open_gp(tt_minimizer *o, const tti_warp *warp, const row_set *set, tt_gp **out, 
         options.kind[d] =
             kind == TT_KNOB_BOOL || kind == TT_KNOB_ENUM ? TT_GP_MISMATCH : TT_GP_LINE;
     }
-    tt_status status = tt_gp_open(&options, out, err);
-    for (size_t i = 0; i < o->row_count && status == TT_OK; i++) {
+    return tt_gp_open(&options, &o->gp, err);
+}
+
+// The process with these rows, and nothing else of what it was told before.
+static tt_status
+begin_gp(tt_minimizer *o, const tti_warp *warp, const row_set *set, tt_error *err)
+{
+    const uint64_t seed = o->options.seed + o->asked_count;
+    if (o->gp == NULL)
+        TT_TRY(open_gp(o, seed, err));
+    else
+        tt_gp_restart(o->gp, seed);
+    for (size_t i = 0; i < o->row_count; i++) {
         double x[TT_KNOBS_MAX];
         tt_gp_row row = gp_row(o, warp, set, i);
         tt_search_encode(&o->search, &o->rows[i].setting, x);
-        status = tt_gp_add(*out, x, &row, err);
+        TT_TRY(tt_gp_add(o->gp, x, &row, err));
     }
-    if (status != TT_OK) {
-        tt_gp_close(*out);
-        *out = NULL;
-    }
-    return status;
+    return TT_OK;
 }
 
 static uint32_t
@@ -199,9 +206,8 @@ fit_warped(tt_minimizer *o,
         out->warp.lambda = before.lambda;
         tti_warp_suit(&out->warp, ascending, count, before.share);
         warp_rows(o, &out->warp, set);
-        tt_gp_close(out->gp);
-        out->gp = NULL;
-        TT_TRY(open_gp(o, &out->warp, set, &out->gp, err));
+        TT_TRY(begin_gp(o, &out->warp, set, err));
+        out->gp = o->gp;
         TT_TRY(fit(o, learn, out->gp, err));
         if (!learn || count < WARP_ROWS_MIN || round > 0)
             break;
@@ -309,7 +315,6 @@ void
 tti_minimizer_model_close(tti_minimizer_model *model)
 {
     tt_gp_slice_close(model->slice);
-    tt_gp_close(model->gp);
     *model = (tti_minimizer_model){.gp = NULL};
 }
 

@@ -204,6 +204,37 @@ test_start_of_a_fit(void **state)
         tt_gp_close(all[i]);
 }
 
+// A process restarted after it knew other rows, and more of them, finds what a new one finds.
+static void
+test_restart(void **state)
+{
+    (void)state;
+    tt_gp *again = open_with_trend(TT_GP_TIME, 1, GP_ROWS), *anew = NULL;
+    tt_gp_options options = again->options;
+    double mean[2], var[2];
+    assert_int_equal(tt_gp_fit(again, 20, NULL), TT_OK);
+    assert_int_equal(tt_gp_replace(again, 1, &(tt_gp_row){.y = 7}, NULL), TT_OK);
+    tt_gp_restart(again, 9);
+    options.seed = 9;
+    assert_int_equal(tt_gp_open(&options, &anew, NULL), TT_OK);
+    assert_int_equal(tt_gp_rows(again), 0);
+    assert_true(isnan(tt_gp_log_posterior(again)) && tt_gp_noise_var(again) == 0);
+    assert_int_equal(tt_gp_fit(again, 20, NULL), TT_INVALID);
+    tt_gp *const both[] = {again, anew};
+    for (size_t i = 0; i < TT_COUNT_OF(both); i++) {
+        for (uint32_t row = 0; row + 3 < GP_ROWS; row++)
+            assert_int_equal(
+                tt_gp_add(both[i], gp_x[row], &(tt_gp_row){.y = gp_y[row] * gp_y[row]}, NULL),
+                TT_OK);
+        assert_int_equal(tt_gp_fit(both[i], 20, NULL), TT_OK);
+        tt_gp_predict(both[i], gp_query[0], 0, &mean[i], &var[i]);
+    }
+    assert_true(mean[0] == mean[1] && var[0] == var[1]);
+    assert_true(tt_gp_log_posterior(again) == tt_gp_log_posterior(anew));
+    tt_gp_close(again);
+    tt_gp_close(anew);
+}
+
 static void
 test_bordered_row(void **state)
 {
@@ -559,6 +590,7 @@ main(void)
         cmocka_unit_test(test_point_gradients),
         cmocka_unit_test(test_fit_gradient),
         cmocka_unit_test(test_start_of_a_fit),
+        cmocka_unit_test(test_restart),
         cmocka_unit_test(test_bordered_row),
         cmocka_unit_test(test_fit_improves_and_generalises),
         cmocka_unit_test(test_hostile_rows),

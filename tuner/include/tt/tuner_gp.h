@@ -63,6 +63,8 @@ typedef struct tt_gp tt_gp;
 
 TT_NODISCARD tt_status tt_gp_open(const tt_gp_options *options, tt_gp **out, tt_error *err);
 void tt_gp_close(tt_gp *gp);
+// As if closed and opened with the same options but for the seed; keeps its memory.
+void tt_gp_restart(tt_gp *gp, uint64_t seed);
 
 // A row: what was seen at a point.
 typedef struct tt_gp_row {
