@@ -35,13 +35,12 @@ struct tt_minimizer {
     tt_setting spread[TTI_MINIMIZER_SPREAD_MAX]; // what is tried before the model proposes
     uint32_t spread_count;
     tt_minimizer_memory memory;
-    tt_gp *gp; // of the model that is open, for the memory it has; NULL before the first
+    tt_gp *gp; // of the model that is open, kept for its memory; NULL before the first
 };
 
 // The model of everything told and, at what was asked and not told, of what is expected there.
 typedef struct tti_minimizer_model {
-    tt_gp *gp;          // the minimizer's
-    tt_gp_slice *slice; // its posterior
+    tt_gp_slice *slice; // the posterior of the minimizer's process
     tti_warp warp;
     double best;     // least posterior mean of the measured settings, warped
     uint32_t best_i; // whose it is, an index into the minimizer's rows

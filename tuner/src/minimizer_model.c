@@ -207,11 +207,10 @@ fit_warped(tt_minimizer *o,
         tti_warp_suit(&out->warp, ascending, count, before.share);
         warp_rows(o, &out->warp, set);
         TT_TRY(begin_gp(o, &out->warp, set, err));
-        out->gp = o->gp;
-        TT_TRY(fit(o, learn, out->gp, err));
+        TT_TRY(fit(o, learn, o->gp, err));
         if (!learn || count < WARP_ROWS_MIN || round > 0)
             break;
-        choose_warp(o, out->gp, ascending, count, set);
+        choose_warp(o, o->gp, ascending, count, set);
         if (o->memory.lambda == before.lambda && o->memory.share == before.share)
             break;
     }
@@ -272,21 +271,21 @@ believe_pending(const tt_minimizer *o, tti_minimizer_model *model, tt_error *err
             continue;
         tti_minimizer_expect(o, model, &o->asked[i].setting, &mean, &sd);
         tt_search_encode(&o->search, &o->asked[i].setting, x);
-        TT_TRY(tt_gp_add(model->gp, x, &(tt_gp_row){.y = mean}, err));
+        TT_TRY(tt_gp_add(o->gp, x, &(tt_gp_row){.y = mean}, err));
         any = 1;
     }
     if (!any)
         return TT_OK;
-    TT_TRY(tt_gp_update(model->gp, err));
+    TT_TRY(tt_gp_update(o->gp, err));
     tt_gp_slice_close(model->slice);
     model->slice = NULL;
-    return tt_gp_slice_open(model->gp, 0, NULL, &model->slice, err);
+    return tt_gp_slice_open(o->gp, 0, NULL, &model->slice, err);
 }
 
 tt_status
 tti_minimizer_model_open(tt_minimizer *o, int learn, tti_minimizer_model *out, tt_error *err)
 {
-    *out = (tti_minimizer_model){.gp = NULL};
+    *out = (tti_minimizer_model){.slice = NULL};
     row_set set = {.y = tt_mem_zalloc_vector(2 * o->row_count, sizeof *set.y)};
     if (set.y == NULL)
         return tt_error_set(err, TT_NOMEM, "tuner", NULL, "no memory for %zu results",
@@ -299,9 +298,9 @@ tti_minimizer_model_open(tt_minimizer *o, int learn, tti_minimizer_model *out, t
     const uint32_t steps =
         learn && o->asked_count % SAMPLE_EVERY == 0 ? sample_steps(o->row_count) : 0;
     if (status == TT_OK && steps > 0)
-        status = tt_gp_sample(out->gp, steps, o->asked_count, err);
+        status = tt_gp_sample(o->gp, steps, o->asked_count, err);
     if (status == TT_OK)
-        status = tt_gp_slice_open(out->gp, 0, NULL, &out->slice, err);
+        status = tt_gp_slice_open(o->gp, 0, NULL, &out->slice, err);
     if (status == TT_OK) {
         find_best(o, out);
         status = believe_pending(o, out, err);
@@ -315,7 +314,7 @@ void
 tti_minimizer_model_close(tti_minimizer_model *model)
 {
     tt_gp_slice_close(model->slice);
-    *model = (tti_minimizer_model){.gp = NULL};
+    *model = (tti_minimizer_model){.slice = NULL};
 }
 
 // ---- expected improvement --------------------------------------------------------------------
@@ -411,7 +410,7 @@ tti_minimizer_improve(tt_minimizer *o,
 {
     acquisition self = {.slice = model->slice,
                         .best = model->best,
-                        .noise_var = tt_gp_noise_var(model->gp),
+                        .noise_var = tt_gp_noise_var(o->gp),
                         .dims = o->search.dims};
     tt_setting anchors[ANCHORS];
     uint32_t taken_count;
