@@ -24,10 +24,15 @@ def summary_path(cell):
     return os.path.join(DIRECTORY, f"paper-{cell.name}.json")
 
 
+def git(*words):
+    return subprocess.run(["git", *words], cwd=runs.ROOT, capture_output=True, text=True, check=False)
+
+
 def revision():
-    """Of the program's source, with a + where it differs from what is committed."""
-    done = subprocess.run(["git", "describe", "--always", "--abbrev=9", "--dirty=+"], cwd=runs.ROOT, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
+    """Of the program's source, with a + where it differs from what is committed; docs, which this writes, are none of it."""
+    name = git("describe", "--always", "--abbrev=9").stdout.strip()
+    changed = git("diff", "--quiet", "HEAD", "--", ".", ":(exclude)docs").returncode == 1
+    return name + "+" * changed if name else "unknown"
 
 
 def keep(cell, summary):
