@@ -246,9 +246,11 @@ class Job:
         try:
             self.process.wait(timeout)
         except subprocess.TimeoutExpired:
-            for pid in processes_of(self.mark):
-                os.kill(pid, signal.SIGKILL)
-            raise Failed(f"it has not ended within {timeout} s") from None
+            left = processes_of(self.mark)
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):  # it went with its parent
+                    os.kill(pid, signal.SIGKILL)
+            raise Failed(f"it has not ended within {timeout} s; its processes: {left}\n{self.text()}") from None
         finally:
             for reader in self.readers:
                 reader.join()
