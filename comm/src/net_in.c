@@ -87,6 +87,8 @@ answer(tti_net *net, tti_net_in *in)
     in->peer = theirs.from;
     in->has_answered = 1;
     in->greeting_count = 0;
+    // He may wait as long for this, and is not to speak to who has given him up by then.
+    in->deadline_ns = tt_clock_monotonic_ns() + TTI_NET_GREETING_NS;
     return send(in->fd, mine, sizeof *mine, MSG_NOSIGNAL) == (ssize_t)sizeof *mine;
 }
 

@@ -149,11 +149,12 @@ receive(tt_mesh *self, uint32_t node, uint32_t limit, tt_mesh_handler *handle, v
     TT_ASSERT(node == net->options.node);
     // First, because it looks at the bell: what the watcher rings for later ends the next wait.
     uint32_t handled = tt_mesh_receive(net->options.rings, node, limit, handle, handler);
-    tick(net);
     if (handled < limit)
         handled += take_backlog(net, limit - handled, handle, handler);
-    if (handled < limit)
-        handled += take_events(net, limit - handled, handle, handler);
+    // However many messages wait, for who greets has a deadline; and before that is looked at, for
+    // where this end was busy meanwhile what is missed may be here.
+    handled += take_events(net, limit - handled, handle, handler);
+    tick(net);
     return handled;
 }
 
@@ -237,8 +238,8 @@ read_counters(const tt_mesh *self, uint32_t node, tt_mesh_counters *out)
     out->frames += tt_load_relaxed(&net->counters.frames);
     out->bytes += tt_load_relaxed(&net->counters.bytes);
     out->chunks += tt_load_relaxed(&net->counters.chunks);
-    out->refused = tt_load_relaxed(&net->net_counters.refused) +
-                   tt_load_relaxed(&net->net_counters.damaged);
+    out->refused =
+        tt_load_relaxed(&net->net_counters.refused) + tt_load_relaxed(&net->net_counters.damaged);
 }
 
 void

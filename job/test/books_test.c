@@ -10,6 +10,12 @@
 
 enum { NODES = 6, UNIT = 20 };
 
+#ifdef TT_TSAN // who is killed is to have done something
+enum { SLOWER = 5 };
+#else
+enum { SLOWER = 1 };
+#endif
+
 static const char job_text[] = "data: {format: clicklog, rows: 3000, columns: 500, fields: 5}\n"
                                "model: {kind: logistic_regression}\n"
                                "optimizer: {kind: sgd, learning_rate: 0.1, batch_size: 20}\n"
@@ -379,7 +385,8 @@ a_master_may_be_killed_anywhere(void **state)
         pid_t child = fork();
         if (child == 0)
             go_on_for_ever(job, &journal, i);
-        const struct timespec pause = {.tv_nsec = (long)(5e6 + 2e7 * tt_rng_uniform(&rng))};
+        const double least = (double)SLOWER * 5e6, more = (double)SLOWER * 2e7;
+        const struct timespec pause = {.tv_nsec = (long)(least + more * tt_rng_uniform(&rng))};
         (void)nanosleep(&pause, NULL);
         assert_int_equal(kill(child, SIGKILL), 0);
         assert_int_equal(waitpid(child, NULL, 0), child);
