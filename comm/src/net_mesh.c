@@ -151,8 +151,8 @@ receive(tt_mesh *self, uint32_t node, uint32_t limit, tt_mesh_handler *handle, v
     uint32_t handled = tt_mesh_receive(net->options.rings, node, limit, handle, handler);
     if (handled < limit)
         handled += take_backlog(net, limit - handled, handle, handler);
-    // However many messages wait, for who greets has a deadline; and before that is looked at, for
-    // where this end was busy meanwhile what is missed may be here.
+    // However many messages wait: who greets has a deadline. And before deadlines are looked at:
+    // where this end was busy, what they ask for may have come.
     handled += take_events(net, limit - handled, handle, handler);
     tick(net);
     return handled;
@@ -238,8 +238,8 @@ read_counters(const tt_mesh *self, uint32_t node, tt_mesh_counters *out)
     out->frames += tt_load_relaxed(&net->counters.frames);
     out->bytes += tt_load_relaxed(&net->counters.bytes);
     out->chunks += tt_load_relaxed(&net->counters.chunks);
-    out->refused =
-        tt_load_relaxed(&net->net_counters.refused) + tt_load_relaxed(&net->net_counters.damaged);
+    out->refused = tt_load_relaxed(&net->net_counters.refused) +
+                   tt_load_relaxed(&net->net_counters.damaged);
 }
 
 void
