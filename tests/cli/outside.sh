@@ -4,6 +4,7 @@
 #                                           with quick.yaml (ends at once) and long.yaml (a minute)
 #   check WHAT COMMAND...                a fault named WHAT unless COMMAND succeeds
 #   ends CODE COMMAND...                 a fault unless COMMAND ends with CODE; its output is in ./out and ./err
+#   $SLOWNESS                            times the allowed time, of presets with sanitizers
 #   finish                               says how it went and exits
 set -u
 export LC_ALL=C
@@ -42,7 +43,7 @@ ends() {
     local expected=$1 code=0
     shift
     checks=$((checks + 1))
-    timeout 120 "$@" >out 2>err </dev/null || code=$?
+    timeout $((120 * ${SLOWNESS:-1})) "$@" >out 2>err </dev/null || code=$?
     [ $code -eq "$expected" ] || {
         fault "$* ends with $code, expected $expected"
         head -n 5 err
