@@ -396,15 +396,11 @@ class Round:
             self.strike(job)
 
     def check_copies(self, job):
-        """No parameters went back. Where a program took nodes over that had trained nothing yet, those of a server that had been
-        killed beside its predecessor may begin anew: nothing is lost."""
         if self.replicas and self.consistency != "bsp":
-            lost = [(at, line) for at, line in job.lines if re.search("of which there was no copy", line)]
-            if any("the nodes are at iteration 0;" in line for _, line in job.lines):
-                lost = [(at, line) for at, line in lost if self.struck and at > self.struck[0][0]]
+            lost = [line for _, line in job.lines if re.search("of which there was no copy", line)]
             if lost:
                 struck = ", ".join(f"{at - job.begun:.3f} s {how} nodes {whom}" for at, how, whom in self.struck)
-                raise Failed(f"{lost[0][1]}; {struck}\n{job.text()}")
+                raise Failed(f"{lost[0]}; {struck}\n{job.text()}")
 
     def check_service(self, job):
         """Between a fault and the next one, how long until the node, or the job without it, was at work again. Nodes behind a
