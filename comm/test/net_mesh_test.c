@@ -325,6 +325,25 @@ test_ends_come_back(void **state)
     close_world(&w);
 }
 
+// Two ends of which one has begun to connect to the other, with a message.
+static void
+open_call(world *w, end *caller, end *busy)
+{
+    open_world(w, 0);
+    open_end(caller, w, 0);
+    open_end(busy, w, 2);
+    send_one(caller, 2, 0);
+    tt_mesh_flush(caller->mesh, 0);
+}
+
+static void
+close_call(world *w, end *caller, end *busy)
+{
+    tt_mesh_close(caller->mesh);
+    tt_mesh_close(busy->mesh);
+    close_world(w);
+}
+
 // All three messages, over the one connection that was begun.
 static void
 check_heard_in_spite(end *caller, end *busy)
@@ -344,11 +363,7 @@ test_who_was_busy_hears_what_came_meanwhile(void **state)
     TT_UNUSED(state);
     world w;
     end caller, busy;
-    open_world(&w, 0);
-    open_end(&caller, &w, 0);
-    open_end(&busy, &w, 2);
-    send_one(&caller, 2, 0);
-    tt_mesh_flush(caller.mesh, 0);
+    open_call(&w, &caller, &busy);
     double begin = now_s();
     while (counters_of(&caller).opened == 0 && now_s() - begin < LIMIT_S) {
         (void)tt_mesh_receive(busy.mesh, 2, 64, check_message, &busy);
@@ -357,34 +372,27 @@ test_who_was_busy_hears_what_came_meanwhile(void **state)
     assert_int_equal(counters_of(&busy).accepted, 0); // it has not read the confirmation
     (void)usleep((useconds_t)(TTI_NET_GREETING_NS / 1000) + 100000);
     check_heard_in_spite(&caller, &busy);
-    tt_mesh_close(caller.mesh);
-    tt_mesh_close(busy.mesh);
-    close_world(&w);
+    close_call(&w, &caller, &busy);
 }
 
 // Two seconds late with its greeting, and one with what follows: each in time.
 static void
 test_who_was_answered_may_confirm(void **state)
 {
+    enum { LATE_US = 2000000 };
     TT_UNUSED(state);
     world w;
     end caller, busy;
-    open_world(&w, 0);
-    open_end(&caller, &w, 0);
-    open_end(&busy, &w, 2);
-    send_one(&caller, 2, 0);
-    tt_mesh_flush(caller.mesh, 0);
+    open_call(&w, &caller, &busy);
     (void)tt_mesh_receive(busy.mesh, 2, 64, check_message, &busy); // accepts
-    (void)usleep(2000000);
+    (void)usleep(LATE_US);
     (void)tt_mesh_receive(caller.mesh, 0, 64, check_message, &caller); // greets
     (void)tt_mesh_receive(busy.mesh, 2, 64, check_message, &busy);     // answers
-    (void)usleep((useconds_t)(TTI_NET_GREETING_NS / 1000) - 2000000 + 100000);
+    (void)usleep((useconds_t)(TTI_NET_GREETING_NS / 1000) - LATE_US + 100000);
     (void)tt_mesh_receive(busy.mesh, 2, 64, check_message, &busy); // does not give him up
     assert_int_equal(counters_of(&caller).opened, 0);
     check_heard_in_spite(&caller, &busy);
-    tt_mesh_close(caller.mesh);
-    tt_mesh_close(busy.mesh);
-    close_world(&w);
+    close_call(&w, &caller, &busy);
 }
 
 // Who is flooded with messages lets others in meanwhile.
